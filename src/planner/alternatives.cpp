@@ -13,7 +13,7 @@
 namespace headroom {
 namespace {
 
-// The peaks of the candidate of least memory, with as little as the other tiers' budgets allow in `scarce`.
+// The peaks of the candidate with least memory, using as little of tier `scarce` as the other tiers' budgets allow.
 TierBytes least_peaks(const PlanRequest& request, Tier scarce) {
   std::optional<TierBytes> least;
   const auto better = [&](const TierBytes& peaks) {
@@ -45,7 +45,7 @@ void add_tiers(const PlanRequest& request, std::vector<ChangedRequest>& out) {
   }
 }
 
-// Whether a technique changes neither the training nor its data: what it pins may be left to the planner.
+// Whether a technique changes neither the training nor its data, so that its pin may be dropped.
 bool is_planners(std::string_view name) {
   const Technique* const technique = find_technique(name);
   return technique && !technique->named_only &&
@@ -73,7 +73,7 @@ std::vector<ChangedRequest> shorter_sequences(const PlanRequest& request) {
   return out;
 }
 
-// Turning clipping off needs a reader's consent more than any other change.
+// Turning clipping off needs the user's consent more than any other change.
 std::vector<ChangedRequest> without_clipping(const PlanRequest& request) {
   if (!request.clips || scales_loss(request)) return {};
   PlanRequest single = request;

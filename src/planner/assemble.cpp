@@ -13,7 +13,7 @@
 namespace headroom {
 namespace {
 
-// A trained weight and what the update needs of it.
+// A trained weight and the inputs of its update.
 struct Trained {
   ValueId weight = kNone;
   ParameterKind kind = ParameterKind::matrix;
@@ -27,8 +27,8 @@ ValueId persistent_named(const Graph& graph, std::string_view name) {
   return kNone;
 }
 
-// Copies the nodes of `from` to the end of the builder's region, its one param replaced by `carried`; returns the copy
-// of its one result. Outside of training nothing is dropped and no experts' loads are balanced.
+// Copies the nodes of `from` to the end of the builder's region, with its one param replaced by `carried`; returns the
+// copy of its one result. Without training there is no dropout and no balancing of experts.
 ValueId copy_forward(Builder& build, RegionId from, ValueId carried, bool training) {
   Graph& graph = build.graph();
   std::unordered_map<ValueId, ValueId> map{{graph.region(from).params.at(0), carried}};
@@ -146,7 +146,7 @@ class ProgramWriter {
           {{trained_[i].weight, trained_[i].kind}, gradients[i], {}, hyper, clip, trained_[i].copy});
   }
 
-  // The last `count` nodes of the region move to its beginning.
+  // Moves the last `count` nodes of the region to its beginning.
   void move_last_before_loop(RegionId region, int count) {
     std::vector<NodeId>& nodes = graph_.region(region).nodes;
     std::rotate(nodes.begin(), nodes.end() - count, nodes.end());

@@ -1,5 +1,5 @@
-// From a forward graph to the programs of a run: load, train_step, evaluate, save. The steps of pipeline.cpp that are
-// no technique's.
+// From a forward graph to the programs of a run: load, train_step, evaluate, save. These are the steps of pipeline.cpp
+// that belong to no technique.
 #pragma once
 
 #include "ir/graph.h"
@@ -17,7 +17,7 @@ Assembly begin_assembly(const PlanRequest& request, bool trains);
 // persistent "grad_sum_squares" f64[1] holds the squared gradient norm after train_step.
 void add_programs(Assembly& assembly, const PlanRequest& request);
 
-// Drops the program "forward" and what only it needed.
+// Drops the program "forward" and everything that only it needed.
 void drop_forward(Graph& graph);
 
 }  // namespace headroom

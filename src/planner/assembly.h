@@ -1,4 +1,4 @@
-// A forward program on its way to the programs of a run: what the passes of the model stage hand to autodiff.
+// A forward program between model passes and autodiff: what the passes of the model stage pass on.
 #pragma once
 
 #include <map>

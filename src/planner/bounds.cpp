@@ -15,7 +15,7 @@
 namespace headroom {
 namespace {
 
-// A loss node and what is alive beside its scratch.
+// A loss node and the bytes alive besides its scratch.
 struct LossSlot {
   const Node* node = nullptr;
   size_t slot = 0;
@@ -44,7 +44,7 @@ std::vector<int64_t> live_sums(const Liveness& liveness, int64_t alignment, cons
   return live;
 }
 
-// What each tier below the device holds at most when what lies there lies where `place` says.
+// The most that each lower tier holds if values are kept there as `place` says.
 TierBytes lower_peaks(const Liveness& liveness, const KeptIn& place, int64_t alignment) {
   TierBytes peaks;
   for (const Tier tier : kLowerTiers)
@@ -82,8 +82,8 @@ Profiled profile_slots(const Graph& graph, const Liveness& liveness, std::span<c
   return out;
 }
 
-// With a chunk of the loss: the device's arena, the seconds that the chunk adds to those of the graph's, and what is
-// alive in the slot of each loss.
+// For a chunk of the loss: the device's arena, the seconds that the chunk adds to the graph's, and the bytes alive in
+// the slot of each loss.
 struct ChunkBound {
   Bound bound;
   std::vector<int64_t> losses;
@@ -107,7 +107,7 @@ ChunkBound bound_chunk(const Profiled& profiled, int64_t chunk, int64_t trips, c
   return out;
 }
 
-// What each layer adds, and with each chunk the rest of the step, whose seconds but for the chunk's are `seconds`.
+// What each layer adds, and for each chunk the rest of the step; its seconds without the chunk's are `seconds`.
 LayerFacts layer_facts(const KeptByLayers& kept, std::span<const int64_t> live, const Profiled& profiled,
                        std::span<const ChunkBound> by_chunk, double seconds, std::vector<double> redone) {
   LayerFacts out;
@@ -125,7 +125,7 @@ LayerFacts layer_facts(const KeptByLayers& kept, std::span<const int64_t> live, 
   return out;
 }
 
-// The candidates' settings of these parts are alike.
+// Whether the candidates' settings of these parts are equal.
 bool same(std::initializer_list<PipelinePart> parts, const Candidate& a, const Candidate& b) {
   for (const PipelinePart part : parts)
     for (const Technique* technique : techniques_of(part))
@@ -154,7 +154,7 @@ const Graph& Bounder::expanded(const Candidate& candidate) {
   const bool computed =
       last_ && same({PipelinePart::model, PipelinePart::products, PipelinePart::compute}, *last_, graph);
   const bool placed = computed && same({PipelinePart::placement}, *last_, graph);
-  last_.reset();  // should a pass throw
+  last_.reset();  // in case a pass throws
   if (computed) {
     set_sizes(computed_, request_, candidate);
   } else {
@@ -206,7 +206,7 @@ std::vector<Bound> Bounder::bounds(Candidate candidate, std::span<const Candidat
     for (const ChunkBound& with_chunk : by_chunk) {
       Bound& bound = out.emplace_back(with_chunk.bound);
       for (const Tier tier : kLowerTiers) bound.arenas.of(tier) = lower.of(tier);
-      // To seven digits: copies that hide wholly cost nothing, in whatever order the seconds were added.
+      // To seven digits: copies that are completely hidden cost nothing, in whatever order the seconds were added.
       bound.step_seconds = static_cast<double>(static_cast<float>(seconds + bound.step_seconds));
     }
   }

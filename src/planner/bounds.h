@@ -1,4 +1,5 @@
-// What a candidate takes at least and how long, without assigned offsets: its largest live sum and its predicted time.
+// Lower bounds of a candidate's bytes and its time, without assigned offsets: its largest live sum and its predicted
+// time.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,8 @@ struct Bound {
   double step_seconds = 0;
 };
 
-// Bounds candidates over graphs assembled once per setting of the model stage; what one candidate's passes made serves
-// the next one where both are alike, so that candidates are best asked for in the order of expands_before(). Not
+// Bounds candidates over graphs assembled once per setting of the model stage; the results of one candidate's passes
+// are reused for the next if both are equal there, so candidates are best passed in the order of expands_before(). Not
 // thread-safe.
 class Bounder {
  public:
@@ -28,14 +29,14 @@ class Bounder {
   // The assembled graph of a candidate; made on first use.
   const Graph& assembled(const Candidate& candidate);
 
-  // Place by place, one bound per loss chunk in `chunks` (candidate's own is ignored). `places` are candidates that
-  // differ from this one in the tiers below the device alone: the graph is expanded once. `facts`, where it is wanted:
-  // what each layer adds.
+  // For each of `places` one bound per loss chunk in `chunks` (the candidate's own is ignored). `places` are candidates
+  // that differ from this one only in the lower tiers: the graph is expanded once. `facts`, if not null, receives what
+  // each layer adds.
   std::vector<Bound> bounds(Candidate candidate, std::span<const Candidate> places, std::span<const int64_t> chunks,
                             LayerFacts* facts = nullptr);
   Bound bound(const Candidate& candidate);
 
-  // Gives back what is kept for the next candidate.
+  // Frees what is kept for the next candidate.
   void forget();
 
  private:
@@ -43,11 +44,11 @@ class Bounder {
 
   const PlanRequest& request_;
   std::vector<std::pair<Candidate, Graph>> assembled_;
-  std::optional<Candidate> last_;  // whose graphs these are, as in_graph() has it
-  Graph computed_, expanded_;      // after its compute passes, and after its offload passes where it has any
+  std::optional<Candidate> last_;  // whose graphs these are, as returned by in_graph()
+  Graph computed_, expanded_;      // after its compute passes, and after its offload passes if it has any
 };
 
-// An order in which candidates that share the work of their passes are neighbours; of what in_graph() gives.
+// An order in which candidates that share the work of their passes are neighbours; for results of in_graph().
 bool expands_before(const Candidate& a, const Candidate& b);
 
 }  // namespace headroom

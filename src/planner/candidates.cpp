@@ -11,7 +11,7 @@
 namespace headroom {
 namespace {
 
-// In the order in which settings are decided: choices may look at those before.
+// In the order in which settings are decided: choices may read the earlier ones.
 std::vector<const Technique*> decision_order() {
   std::vector<const Technique*> out;
   for (const PipelinePart part : {PipelinePart::placement, PipelinePart::model, PipelinePart::products,
@@ -21,7 +21,7 @@ std::vector<const Technique*> decision_order() {
   return out;
 }
 
-// Every combination of the settings that make the candidate's graph.
+// Every combination of the settings that affect the candidate's graph.
 std::vector<Candidate> places_of(const PlanRequest& request, const Candidate& candidate) {
   std::vector<Candidate> out{candidate};
   for (const Technique* technique : offload_techniques()) {

@@ -1,4 +1,4 @@
-// Which candidates are worth looking at: a small grid that does not depend on the budgets.
+// The candidates that are tried: a small grid that does not depend on the budgets.
 #pragma once
 
 #include <string>
@@ -8,22 +8,22 @@
 
 namespace headroom {
 
-// Candidates of one graph but for the tiers below the device and the loss's chunk.
+// Candidates whose graphs are equal except for the lower tiers and the loss's chunk.
 struct CandidateFamily {
   Candidate candidate;
-  std::vector<Candidate> places;  // the tiers: other settings of what moves values
+  std::vector<Candidate> places;  // the tiers: other settings of the techniques that move values
   std::vector<int64_t> chunks;
 };
 
-// All that the techniques' choices make. Where things lie is decided first, then the model stage, sizes, and what is
+// All combinations of the techniques' choices. Tiers are decided first, then the model stage, sizes, and what is
 // computed when.
 std::vector<CandidateFamily> families(const PlanRequest& request);
-// The families of candidates worth taking, with each refinement of their settings.
+// The families of candidates worth using, with each refinement of their settings.
 std::vector<CandidateFamily> refined_families(const PlanRequest& request, const std::vector<Candidate>& worth_taking);
-// The one whose members take least memory; what a technique holds outside the arenas is not weighed against what it
-// saves (frugal_families).
+// The one whose members need least memory; what a technique holds outside the arenas is not compared with what it saves
+// (frugal_families).
 CandidateFamily most_frugal(const PlanRequest& request);
-// The same, and without each technique that holds something outside the arenas: one of them takes least.
+// The same, and without each technique that holds something outside the arenas: one of them needs least.
 std::vector<CandidateFamily> frugal_families(const PlanRequest& request);
 
 // A member of a family.

@@ -11,14 +11,14 @@
 namespace headroom {
 
 // Fills tensors, programs, and arena, lower bound and breakdown of each tier in `plan` from the arenas of `liveness`.
-// The offsets pass the independent checker first; throws InternalError when they are unsound. Of `request` the
-// facts' alignment and the profile that predicts each call's seconds are used.
+// The independent checker checks the offsets first; throws InternalError if they are unsound. Of `request` the facts'
+// alignment and the profile that predicts each call's seconds are used.
 void emit_programs(const Graph& graph, const Bindings& bindings, const Liveness& liveness, const Arenas& arenas,
                    const PlanRequest& request, Plan& plan);
 
 // Adds, after emit_programs() of the same graph and arenas, the programs train_step and evaluate for shorter sequence
 // lengths (bucket_program names): the same instructions at the same offsets, with smaller shapes. Throws InternalError
-// when one needs more scratch than `liveness` has for it (training_liveness).
+// if one needs more scratch than `liveness` has for it (training_liveness).
 void emit_buckets(const Graph& graph, const Liveness& liveness, const Arenas& arenas, const PlanRequest& request,
                   std::span<const int64_t> lengths, Plan& plan);
 

@@ -18,8 +18,8 @@ bool is_part(PipelinePart part, const Technique& technique) {
   return std::find(techniques.begin(), techniques.end(), &technique) != techniques.end();
 }
 
-// What a technique saves and costs against the plan without it. A model without one that rewrites the forward program
-// is another graph, which is not kept.
+// What a technique saves and costs against the plan without it. Without a technique that rewrites the forward program
+// the graph is another one, which is not kept.
 void compare(const PlanRequest& request, Bounder& bounder, const Candidate& without, const Bound& reached,
              bool other_graph, TechniqueReport& report) {
   const Bound bound = other_graph ? Bounder(request).bound(without) : bounder.bound(without);
@@ -27,7 +27,7 @@ void compare(const PlanRequest& request, Bounder& bounder, const Candidate& with
   report.costs_seconds = reached.step_seconds - bound.step_seconds;
 }
 
-// Why a technique has its value: what a pin says, else what keeps it from being taken, else the technique's own reason.
+// Why a technique has its value: from a pin, else what prevents it, else the technique's own reason.
 std::string reason(const PlanRequest& request, const Technique& technique, const Told& told) {
   const auto pin = request.techniques.find(std::string(technique.name()));
   if (pin != request.techniques.end() && !told.pin_leaves_choice)
@@ -82,14 +82,14 @@ void explain_parts(const Plan& plan, std::string& text) {
   row("peak", plan.peak_bytes);
 }
 
-// Whose measurements or estimates the predicted seconds rest on, where they are not this program's own.
+// The source of the rates for the predicted seconds, if this program did not measure them.
 void explain_sources(const Profile& profile, std::string& text) {
   if (profile.sources.empty()) return;
   text += "rates of the profile that headroom has not measured\n";
   for (const RateSource& source : profile.sources) text += fmt::format("  {:<40} {}\n", source.rates, source.from);
 }
 
-// Nothing for a technique that is off: what it would save is not known.
+// Nothing for a technique that is off: what it would save is unknown.
 std::string describe_effect(const TechniqueReport& technique) {
   if (technique.saves_bytes == 0 && technique.costs_seconds == 0) return {};
   return fmt::format("saves {}, costs {:.3f} s per step: ", format_bytes(technique.saves_bytes),

@@ -1,4 +1,4 @@
-// Why and why not, in bytes and seconds.
+// The reasons for a plan, in bytes and seconds.
 #pragma once
 
 #include <string>
@@ -8,8 +8,7 @@
 
 namespace headroom {
 
-// Fills plan.techniques: for each technique what was chosen, and what it saves and costs against the same plan without
-// it.
+// Fills plan.techniques: for each technique the choice, and what it saves and costs against the same plan without it.
 void report_techniques(const PlanRequest& request, Bounder& bounder, const Candidate& chosen, const Bound& reached,
                        Plan& plan);
 

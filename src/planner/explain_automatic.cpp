@@ -29,8 +29,8 @@ int64_t batch_bytes(const PlanProgram* program) {
   return bytes;
 }
 
-// What the gradients of all micro-batches are summed in. Where matrices are summed in a lower tier, those allocated
-// on the device are windows.
+// The sums of the gradients of all micro-batches. If matrices are summed in a lower tier, those allocated on the device
+// are windows.
 int64_t accumulator_bytes(const PlanProgram* program) {
   int64_t below = 0, matrices = 0, others = 0;
   for_each_call(program, of_kind(OpKind::allocate), [&](const Instruction& call) {
@@ -58,7 +58,7 @@ int64_t score_bytes(const PlanProgram* program) {
   return most;
 }
 
-// One-pass kernels of what frameworks run as several pointwise ops: how many, and the largest tensor of one.
+// Single-pass kernels for what frameworks run as several pointwise ops: how many, and the largest tensor of one.
 struct Fused {
   int64_t calls = 0;
   int64_t largest = 0;

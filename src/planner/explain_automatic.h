@@ -1,4 +1,4 @@
-// What tuning guides ask people to do by hand and the graph implies here.
+// Advice of tuning guides that every plan follows by itself.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@ namespace headroom {
 
 struct AutomaticItem {
   std::string name;
-  int64_t bytes = -1;  // that it saves or bounds, from the plan; -1: the plan knows none
+  int64_t bytes = -1;  // bytes saved or bounded in the plan; -1: not known
   std::string why;
 };
 
-// The items of PyTorch's performance tuning guide that a feasible training plan has without being asked, each with its
-// bytes in this plan where it has any.
+// The items of PyTorch's performance tuning guide that a feasible training plan follows by default, each with its bytes
+// in this plan if it has any.
 std::vector<AutomaticItem> automatic_items(const Plan& plan);
 
 // The section of `plan --explain`: a line per item.

@@ -17,7 +17,7 @@ std::string describe_point(const FrontierPoint& point) {
                      describe(point.candidate), below.empty() ? "" : ", ", below);
 }
 
-// Whether a reader would see the same line twice.
+// Whether the two lines would look the same.
 bool look_alike(const FrontierPoint& a, const FrontierPoint& b) {
   const auto close = [](double x, double y) { return std::abs(x - y) <= 1e-3 * std::max(x, y); };
   return close(static_cast<double>(a.peaks.device), static_cast<double>(b.peaks.device)) &&

@@ -12,7 +12,7 @@ namespace headroom {
 void explain_lower_tiers(const Plan& plan, std::string& text) {
   for (const Tier tier : kLowerTiers) {
     const TierPlan& below = plan.below(tier);
-    const int64_t copies = tier == Tier::host ? plan.host_process.copies : 0;  // to the disk, by way of the host
+    const int64_t copies = tier == Tier::host ? plan.host_process.copies : 0;  // to the disk, through the host
     if (below.arena_bytes == 0 && copies == 0) continue;
     const Breakdown& b = below.breakdown;
     std::vector<std::pair<const char*, int64_t>> rows{{"weights", b.weights},

@@ -1,4 +1,4 @@
-// What lies in the tiers below the device, in `plan --explain`.
+// The contents of the lower tiers, in `plan --explain`.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace headroom {
 
-// Appends the arena of each lower tier by class; nothing where the plan has none.
+// Appends the arena of each lower tier by class; nothing if the plan has none.
 void explain_lower_tiers(const Plan& plan, std::string& text);
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// What the request asks of a graph without a gradient: adapters, codes, precision, and what makes it faster.
+// The techniques of a graph without a gradient: adapters, codes, precision, and optimisations.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ namespace headroom {
 enum class ProductRows : uint8_t { any, invariant };
 
 // Applies it to `programs` of a graph that has a program "load", to which the host's buffer is added. The first of them
-// has every weight. `slots`: of adapters of a server's steps.
+// has every weight. `slots`: adapter slots of a server's steps.
 Graph finished_generation(const PlanRequest& request, Graph graph, std::span<const std::string> programs,
                           ProductRows rows, const LoraSlots& slots = {});
 

@@ -1,4 +1,4 @@
-// Which points no other beats: in the bytes of each tier and in time.
+// The points that no other beats in the bytes of each tier and in time.
 #pragma once
 
 #include <vector>

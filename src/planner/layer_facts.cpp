@@ -9,7 +9,7 @@
 namespace headroom {
 namespace {
 
-// The first slot of the backward pass, where all that layers keep waits.
+// The first slot of the backward pass, when everything that layers keep is alive.
 int64_t turning_slot(const Graph& graph, const Liveness& liveness) {
   for (size_t slot = 0; slot < liveness.slots.size(); ++slot)
     if (graph.node(liveness.slots[slot].node).stage == Stage::backward) return static_cast<int64_t>(slot);

@@ -1,6 +1,5 @@
 // What each layer adds to the bytes and the seconds of a step under one option of recompute, measured on the graph in
-// which every layer has that option. No clone of recomputation reaches beyond its layer, so that these add up for
-// mixes.
+// which every layer has that option. No clone of recomputation reaches beyond its layer, so these add up for mixes.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@
 
 namespace headroom {
 
-// Of a slot: the bytes alive in it where no layer keeps anything, and the same where layers do, without what they keep.
+// For a slot: the bytes alive if no layer keeps anything, and the bytes alive without what layers keep if they do.
 struct BesideKept {
   int64_t none_kept = 0;
   int64_t kept = 0;
@@ -23,11 +22,11 @@ struct BesideKept {
 };
 
 struct LayerFacts {
-  std::vector<int64_t> saved;      // by layer: bytes that wait from its forward to its backward pass
+  std::vector<int64_t> saved;      // by layer: bytes kept from its forward to its backward pass
   std::vector<int64_t> work;       // by layer: the most alive in its slots, without what the layers before it keep
-  std::vector<double> redone;      // by layer: seconds per step of what is computed again
-  std::vector<BesideKept> beside;  // by loss chunk: the most over the slots of no layer
-  std::vector<double> seconds;     // by loss chunk: of a step but for what is computed again
+  std::vector<double> redone;      // by layer: seconds per step of recomputation
+  std::vector<BesideKept> beside;  // by loss chunk: the maximum over the slots that belong to no layer
+  std::vector<double> seconds;     // by loss chunk: of a step without recomputation
 };
 
 // What layers keep, on the timeline of a graph of training.
@@ -38,7 +37,7 @@ class KeptByLayers {
   const std::vector<int64_t>& saved() const { return saved_; }
   // Bytes alive in a slot that layers keep.
   int64_t waiting(size_t slot) const { return waiting_[slot]; }
-  // By layer, the most alive in its slots, without what the layers before it keep; adds the other slots but those of
+  // By layer, the most alive in its slots, without what the layers before it keep; adds the other slots except those of
   // losses to `beside`. `live`: by slot, the bytes alive on the device.
   std::vector<int64_t> work(std::span<const int64_t> live, BesideKept& beside) const;
 
@@ -48,7 +47,7 @@ class KeptByLayers {
   std::vector<int64_t> saved_, waiting_;
 };
 
-// By layer, the seconds of one run of the nodes that are computed again.
+// By layer, the seconds of one run of the recomputed nodes.
 std::vector<double> redone_seconds(const Graph& graph, const Bindings& bindings, const Profile& profile,
                                    int64_t layers);
 

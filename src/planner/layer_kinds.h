@@ -1,4 +1,4 @@
-// Which layers of a model are alike.
+// Which layers of a model are equal.
 #pragma once
 
 #include <cstdint>

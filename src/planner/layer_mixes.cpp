@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kMostSteps = 96;
 constexpr int64_t kCells = 2048;
-constexpr int64_t kFew = 2;       // layers of an option beside the two that take any number
+constexpr int64_t kFew = 2;       // layers of an option besides the two that have any number
 constexpr size_t kOfAKind = 256;  // mixes of each of two kinds that are combined
 
 // An option with its sums over the first so many layers of a kind.
@@ -20,12 +20,12 @@ struct Sums {
   std::vector<double> redone{0};
 };
 
-// Of each range of bytes the fastest mix.
+// The fastest mix of each range of bytes.
 class Cells {
  public:
   Cells(int64_t least, int64_t most) : least_(least), width_(std::max<int64_t>(1, (most - least) / kCells + 1)) {}
 
-  // Whether a mix is the best of its cell so far, whose place is then free to be filled.
+  // Whether a mix is the best of its cell so far; the caller then fills in the cell.
   LayerMix* place_for(int64_t saved, double redone) {
     const size_t cell = static_cast<size_t>((saved - least_) / width_);
     if (cell >= mixes_.size()) mixes_.resize(cell + 1), used_.resize(cell + 1, false);

@@ -19,7 +19,7 @@ namespace headroom {
 
 inline constexpr size_t kMostRuns = 4, kMostKinds = 2;
 
-// Of the layers of one kind, how many have which option, the first layers first; unused runs have none.
+// For the layers of one kind: how many have which option, the first layers first; unused runs have none.
 struct LayerRuns {
   std::array<uint8_t, kMostRuns> option{};
   std::array<int32_t, kMostRuns> layers{};
@@ -31,13 +31,13 @@ struct LayerMix {
   double redone = 0;  // seconds
 
   bool one_option() const;
-  // By layer, of what kinds they are.
+  // The kind of each layer.
   std::vector<uint8_t> options(std::span<const uint8_t> kinds_of_layers) const;
 };
 
 // The mixes that no other beats in bytes kept and seconds: ascending in bytes, strictly descending in seconds. Of mixes
-// whose bytes differ by less than a 2048th of what the options differ by, the fastest. `kinds`: each layer's, 0 or 1.
-// All runs of a kind but one are multiples of `unit`.
+// whose bytes differ by less than a 2048th of the options' range, the fastest. `kinds`: each layer's, 0 or 1. All runs
+// of a kind except one are multiples of `unit`.
 std::vector<LayerMix> unbeaten_mixes(std::span<const LayerFacts> options, std::span<const uint8_t> kinds,
                                      int64_t unit = 1);
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kApart = 2048;  // points differ by at least this part of their bytes
 
-// A mix with one of its chunks, or a point that is known.
+// A mix with one of its chunks, or a known point.
 struct Light {
   int64_t bytes = 0;
   double seconds = 0;
@@ -27,7 +27,7 @@ struct Light {
   size_t chunk = 0;
 };
 
-// The most alive in slots of no layer, beside what the mix keeps.
+// The maximum over the slots that belong to no layer, in addition to what the mix keeps.
 int64_t beside_bytes(std::span<const LayerFacts> facts, const LayerMix& mix, size_t chunk) {
   int64_t most = 0;
   for (const LayerRuns& runs : mix.kinds)
@@ -47,7 +47,7 @@ void add_mixes(const PlanRequest& request, const LevelledFamilies& of, std::span
     const int64_t work = work_of(of.facts, mix.options(kinds));
     for (size_t chunk = 0; chunk < of.family.chunks.size(); ++chunk) {
       const int64_t arena = std::max(work, beside_bytes(of.facts, mix, chunk));
-      // As seconds of bounds, to seven digits.
+      // Like seconds of bounds, to seven digits.
       const double seconds = static_cast<double>(static_cast<float>(of.facts.front().seconds[chunk] + mix.redone));
       out.push_back({run_peaks({arena, 0, 0}, request, more).device, seconds, &of, mix, chunk});
     }

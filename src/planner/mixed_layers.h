@@ -1,5 +1,5 @@
-// Candidates whose layers recompute different things: from what each layer adds under each level, without expanding a
-// graph for each mix.
+// Candidates whose layers have different recomputation levels, computed from what each layer adds at each level,
+// without expanding a graph for each mix.
 #pragma once
 
 #include <span>
@@ -12,17 +12,18 @@
 
 namespace headroom {
 
-// Families that differ in recompute's level alone, the same of every layer.
+// Families that differ only in recompute's level, which is the same for every layer.
 struct LevelledFamilies {
   CandidateFamily family;  // one of them
   std::vector<Keep> levels;
   std::vector<LayerFacts> facts;  // by level
 };
 
-// Whether a family has one level of the planner's choice in every layer, and keeps all of it on the device.
+// Whether a family has a level of the planner's choice that is the same in every layer, and keeps everything on the
+// device.
 bool may_mix(const PlanRequest& request, const CandidateFamily& family);
 
-// Adds the family to those that differ from it in its level alone.
+// Adds the family to those that differ from it only in the level.
 void add_level(const CandidateFamily& family, LayerFacts facts, std::vector<LevelledFamilies>& to);
 
 // The mixes of levels that no other and no point of `known` beats in bytes and seconds, as points with the bounds of

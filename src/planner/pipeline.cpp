@@ -28,48 +28,48 @@ extern const Technique flash_attention;
 
 namespace {
 
-// Every technique, in the order in which its pass runs: the order of the lists, and within them.
+// Every technique in the order in which its pass runs: by list, then by position in the list.
 
-// The forward program, which autodiff will differentiate.
+// On the forward program, before autodiff.
 constexpr const Technique* kModel[] = {
     &techniques::packing,            // hands attention and positions the segments of the batch
     &techniques::length_buckets,     // no pass
-    &techniques::lora,               // adds thin products beside the targeted ones
-    &techniques::freeze,             // says which weights autodiff trains
+    &techniques::lora,               // adds thin products to the targeted ones
+    &techniques::freeze,             // marks the weights that autodiff trains
     &techniques::quantize_weights,   // stores others as codes
-    &techniques::quantize_training,  // and those that are trained
-    &techniques::qat,                // rounds what products read; the casts of the precision follow behind
-    &techniques::bf16_mixed,         // rewrites the forward graph, so that its backward pass follows by itself
+    &techniques::quantize_training,  // and trained ones
+    &techniques::qat,                // rounds the operands of products; the precision's casts come after it
+    &techniques::bf16_mixed,         // rewrites the forward graph; autodiff derives the matching backward pass
     &techniques::bf16_true,          // the same with the weights themselves in bf16
     &techniques::fp16_mixed,         // as bf16-mixed
     &techniques::fp16_true,
 };
-// Autodiff has run: these meet the gradients' products too.
+// After autodiff, so that they also apply to the gradients' products.
 constexpr const Technique* kProducts[] = {
     &techniques::matmul_precision,
-    &techniques::attention_order,  // no pass: what the choice of attention's kernels may take
+    &techniques::attention_order,  // no pass: limits the choice of attention's kernels
 };
-// The micro-batch bounds every shape; the loss's scratch follows from its chunk.
+// The micro-batch bounds every shape; the loss's scratch depends on its chunk.
 constexpr const Technique* kSizes[] = {&techniques::micro_batch, &techniques::chunked_loss};
-// What is computed when.
+// The order of computation.
 constexpr const Technique* kCompute[] = {
     &techniques::recompute,             // drops activations; its clones read weights in the backward pass
     &techniques::sequence_chunks,       // the clones join the runs that it cuts; updates follow all parts of a gradient
     &techniques::compress_activations,  // what those two keep
     &techniques::fused_optimizer,       // an update may only follow the last reader of its weight, clones included
 };
-// Where the results lie.
+// The tiers of values.
 constexpr const Technique* kPlacement[] = {
-    &techniques::offload_activations,  // after recompute: what is computed again is not kept anywhere
+    &techniques::offload_activations,  // after recompute: recomputed values are not kept anywhere
     &techniques::offload_optimizer,    // after fused-optimizer, which moves updates and leaves no gradient to carry
     &techniques::offload_gradients,
     &techniques::offload_parameters,  // last: every reader of a weight is known
     &techniques::prefetch,            // no pass: the depth of the copies of those above
 };
-// What is always there.
+// Techniques that are always on.
 constexpr const Technique* kAlways[] = {&techniques::flash_attention};
 
-// The lists as one.
+// The lists joined.
 constexpr auto kOrder = [] {
   std::array<const Technique*, std::size(kModel) + std::size(kProducts) + std::size(kSizes) + std::size(kCompute) +
                                    std::size(kPlacement) + std::size(kAlways)>
@@ -81,7 +81,7 @@ constexpr auto kOrder = [] {
 }();
 static_assert(kOrder.size() == Candidate::kTechniques, "planner/technique.h says how many there are");
 
-// Names that the command line knows and later versions build.
+// Names that the command line knows and later versions will support.
 constexpr std::string_view kLater[] = {"fuse-elementwise", "optimizer-8bit", "paged-optimizer", "shard",
                                        "ring-attention",   "paged-kv"};
 
@@ -117,7 +117,7 @@ void run_passes(PipelinePart part, Graph& graph, const PlanRequest& request, con
       run_pass(*technique->info, graph, verify, trace, [&](Graph& g) { technique->pass(g, request, candidate); });
 }
 
-// The first half of the pipeline; the order of kOrder, with autodiff in the middle.
+// The first half of the pipeline, in the order of kOrder, with autodiff in the middle.
 Graph assemble(Assembly assembly, const PlanRequest& request, const Candidate& candidate, bool verify,
                std::vector<PassTrace>* trace) {
   run_model_passes(assembly, request, candidate, verify, trace);

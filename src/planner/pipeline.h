@@ -15,8 +15,7 @@ std::vector<const PassInfo*> all_passes();  // the same, for help and documentat
 // Null for an unknown name.
 const Technique* find_technique(std::string_view name);
 
-// The parts of the pipeline: before autodiff, and after it what changes products, sizes, what is computed when, and
-// where it lies.
+// The parts of the pipeline: before autodiff; and after it products, sizes, order of computation, and placement.
 enum class PipelinePart : uint8_t { model, products, sizes, compute, placement };
 std::span<const Technique* const> techniques_of(PipelinePart part);
 
@@ -24,31 +23,31 @@ std::span<const Technique* const> techniques_of(PipelinePart part);
 // the reason.
 void check_techniques(const PlanRequest& request);
 
-// The forward graph through model passes, autodiff and the passes on products: programs load, train_step, evaluate and
-// save. Only the candidate's settings of these parts matter.
+// Applies model passes, autodiff and the passes on products to the forward graph: programs load, train_step, evaluate
+// and save. Only the candidate's settings of these parts are used.
 Graph assemble_training(const PlanRequest& request, const Candidate& candidate, bool verify = false,
                         std::vector<PassTrace>* trace = nullptr);
-// The same for evaluation alone: load and evaluate.
+// The same for evaluation: load and evaluate.
 Graph assemble_evaluation(const PlanRequest& request);
 
 // The rest of the pipeline: compute passes, then placement passes.
 Graph expand(const Graph& assembled, const PlanRequest& request, const Candidate& candidate, bool verify = false,
              std::vector<PassTrace>* trace = nullptr);
 
-// The passes that say what is computed when: sizes, recompute, updates.
+// The passes on the order of computation: sizes, recompute, updates.
 void run_compute_passes(Graph& graph, const PlanRequest& request, const Candidate& candidate, bool verify = false,
                         std::vector<PassTrace>* trace = nullptr);
-// The passes that say where the results lie.
+// The passes on placement.
 void run_placement_passes(Graph& graph, const PlanRequest& request, const Candidate& candidate, bool verify = false,
                           std::vector<PassTrace>* trace = nullptr);
-// The sizes of a graph that has had its passes, or will have: the bound of the micro-batch and the loss's chunk.
+// The sizes of a graph before or after its passes: the bound of the micro-batch and the loss's chunk.
 void set_sizes(Graph& graph, const PlanRequest& request, const Candidate& candidate, bool verify = false,
                std::vector<PassTrace>* trace = nullptr);
 
-// What the process holds for a candidate's techniques, beside what the request has for every one.
+// Process bytes for a candidate's techniques, in addition to those that the request has for every candidate.
 int64_t process_bytes_of(const PlanRequest& request, const Candidate& candidate);
 
-// What of a candidate its graph depends on.
+// The part of a candidate on which its graph depends.
 Candidate in_graph(const PlanRequest& request, const Candidate& candidate);
 
 }  // namespace headroom

@@ -23,13 +23,13 @@ namespace {
 
 constexpr int64_t kPageTableRatio = 512;  // 8 bytes of page table per 4 KiB page
 
-// Copies count where something lies on disk.
+// Copies count if something is kept on disk.
 ProcessBytes beside(const TierBytes& arenas, ProcessBytes process) {
   if (arenas.disk == 0) process.copies = 0;
   return process;
 }
 
-// What is held on the device and on the host beside the arenas; tables of plans lie on the host.
+// Bytes held on the device and on the host outside the arenas; tables of plans are on the host.
 ProcessBytes on_device(const TierBytes& arenas, const PlanRequest& request, int64_t more) {
   ProcessBytes process = beside(arenas, request.process);
   if (request.facts.is_cpu()) process.planner += more;
@@ -45,7 +45,7 @@ class Search {
  public:
   explicit Search(const PlanRequest& request) : request_(request), bounder_(request) {}
 
-  // What the device's budget does not decide.
+  // The part that does not depend on the device's budget.
   void prepare() {
     check_techniques(request_);
     bound(families(request_));
@@ -62,7 +62,7 @@ class Search {
   // The least budget of the device.
   int64_t least() const { return least_; }
 
-  // With the budgets that the request has now.
+  // With the request's current budgets.
   SearchResult take() {
     result_ = {};
     result_.plan.minimum_bytes = least_;
@@ -81,8 +81,8 @@ class Search {
   }
 
  private:
-  // Bounds each family beside those that share its graphs. The points stand in the order of the families: of equals the
-  // first one stays.
+  // Bounds each family together with those that share its graphs. The points are in the order of the families: of equal
+  // ones the first stays.
   void bound(const std::vector<CandidateFamily>& families) {
     std::vector<Candidate> graphs;
     for (const CandidateFamily& family : families) graphs.push_back(in_graph(request_, family.candidate));
@@ -113,7 +113,7 @@ class Search {
       }
   }
 
-  // Refinements only of what is worth taking.
+  // Refinements only of families worth using.
   void refine() {
     std::vector<Candidate> worth_taking;
     for (const FrontierPoint& point : points_) worth_taking.push_back(point.candidate);
@@ -121,7 +121,7 @@ class Search {
     bounder_.forget();
   }
 
-  // What is beaten by a mix's bounds stays: its offsets might be tighter, and be the least.
+  // Points that a mix's bounds beat are kept: their offsets might be tighter, and need the least.
   void mix_layers() {
     const std::vector<FrontierPoint> mixed = mixed_points(request_, levelled_, points_);
     points_.insert(points_.end(), mixed.begin(), mixed.end());
@@ -147,19 +147,18 @@ class Search {
   AssignmentOptions assignment_options() const {
     AssignmentOptions options;
     options.alignment = request_.facts.alignment;
-    options.exact_nodes = 0;  // for tiny timelines only, and slow there; greedy orders are within 0.3 % of the bound
+    options.exact_nodes = 0;  // slow, and only useful for tiny timelines; greedy orders are within 0.3 % of the bound
     return options;
   }
 
-  // The budgets of the other tiers hold the point.
+  // Whether the budgets of the other tiers hold the point.
   bool fits_beside(const FrontierPoint& point, Tier tier) const {
     TierBytes others = with_prepare(point.peaks, request_);
     others.of(tier) = 0;
     return fits(others, request_);
   }
 
-  // The least budget of a tier that works with the other tiers' budgets; without regard to those when nothing fits
-  // them.
+  // The least budget of a tier that works with the other tiers' budgets; without these if nothing fits them.
   int64_t least_of(Tier tier) {
     std::vector<FrontierPoint*> order;
     for (FrontierPoint& point : points_) order.push_back(&point);
@@ -185,7 +184,8 @@ class Search {
     return out;
   }
 
-  // The fastest point whose assigned offsets fit all tiers; of equally fast ones, what keeps least in the lowest tiers.
+  // The fastest point whose assigned offsets fit all tiers; of equally fast ones, the one that keeps least in the
+  // lowest tiers.
   const FrontierPoint* choose() {
     for (FrontierPoint* point : fastest_first_) {
       if (!fits(with_prepare(point->peaks, request_), request_)) continue;

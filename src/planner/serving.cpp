@@ -18,10 +18,10 @@ namespace {
 
 constexpr int64_t kRowChoices[] = {256, 128, 64, 32, 16};
 constexpr int64_t kSequenceChoices[] = {32, 16, 8, 4, 2, 1};
-constexpr int64_t kGoodPositions = 2048;  // fewer rows before shorter sequences than these
-constexpr int64_t kUsualPositions = 512;  // that a sequence fills, where copies of weights are weighed against the pool
+constexpr int64_t kGoodPositions = 2048;  // fewer rows are preferred to sequences shorter than these
+constexpr int64_t kUsualPositions = 512;  // length of a sequence for weighing copies of weights against the pool
 
-// What an arena holds of one size: all but the pool, and the pool's bytes by block.
+// The arena of one size without the pool, and the pool's bytes by block.
 struct ArenaParts {
   TierBytes arenas;
   std::vector<int64_t> block_bytes;  // of each tensor of the pool
@@ -29,7 +29,7 @@ struct ArenaParts {
 
 class ServingPlanner {
  public:
-  // `at`: where the weights lie; else on the device.
+  // `at`: the weights' placement; default: on the device.
   ServingPlanner(const PlanRequest& request, const ServingQuestion& question, std::optional<Placement> at = {})
       : request_(request), question_(question), at_(at) {}
 
@@ -61,7 +61,7 @@ class ServingPlanner {
     return size;
   }
 
-  // Sizes with the least pool, the most memory first.
+  // Sizes with the smallest pool, in descending order of memory.
   std::vector<ServingSize> all_sizes(int64_t positions) const {
     std::vector<ServingSize> sizes;
     const auto add = [&](int64_t sequences, int64_t rows) {
@@ -120,7 +120,7 @@ class ServingPlanner {
     return out;
   }
 
-  // Persistent tensors lie at the bottom of the arena: the pool adds its own bytes to it and nothing else.
+  // Persistent tensors are at the bottom of the arena: the pool adds exactly its own bytes.
   TierBytes peaks(const ArenaParts& parts, const ServingSize& size) const {
     TierBytes arenas = parts.arenas;
     for (const int64_t bytes : parts.block_bytes)
@@ -130,8 +130,7 @@ class ServingPlanner {
   TierBytes peaks(const ServingSize& size) const { return peaks(parts(size), size); }
   bool holds(const ServingSize& size) const { return fits(peaks(size), request_); }
 
-  // The first of `sizes`, of which the last is known to fit, that fits: with sequences of a good length if there is
-  // one.
+  // The first of `sizes` that fits (the last is known to fit), with sequences of a good length if there is one.
   ServingSize largest(const std::vector<ServingSize>& least_sizes) const {
     if (!question_.positions && question_.model_positions > kLeastPositions) {
       const std::vector<ServingSize> sizes = all_sizes(std::min(question_.model_positions, kGoodPositions));
@@ -150,8 +149,8 @@ class ServingPlanner {
     return sizes[high];
   }
 
-  // The longest sequences, in whole blocks, whose least pool fits. Bytes grow evenly with the length, so that what two
-  // lengths take says nearly where the limit is.
+  // The longest sequences, in whole blocks, whose smallest pool fits. Bytes grow linearly with the length, so two
+  // lengths nearly give the limit.
   ServingSize lengthened(const ServingSize& size) const {
     const int64_t most = question_.model_positions;
     if (question_.positions || size.positions >= most) return size;
@@ -176,7 +175,7 @@ class ServingPlanner {
     return at(low);
   }
 
-  // As many blocks as fit, at most so many times what all sequences can fill.
+  // As many blocks as fit, at most so many times as all sequences can fill.
   ServingSize filled(ServingSize size, int64_t times) const {
     const ArenaParts parts = this->parts(size);
     const int64_t most =
@@ -190,7 +189,7 @@ class ServingPlanner {
     return size;
   }
 
-  // The work: prompts are read, and as many tokens drawn, by as many sequences as the pool has room for.
+  // The work: prompts are read, and as many tokens generated, by as many sequences as the pool has room for.
   Variant variant(const PlanRequest& request, const ServingSize& size) const {
     constexpr int64_t kWork = 4096;
     Variant out{graph(request, size), size.rows, size.sequences, {}};
@@ -201,7 +200,7 @@ class ServingPlanner {
     return out;
   }
 
-  // The smallest step that has so many rows.
+  // The smallest step with so many rows.
   std::string step_of(const Graph& graph, int64_t rows) const {
     std::string smallest = graph.programs.at(1).name;  // the first program is "load"
     for (const Program& program : graph.programs)
@@ -240,10 +239,10 @@ class ServingPlanner {
     return out;
   }
 
-  // Weights below the device. While they do not fit, a byte of the pool buys more tokens a second than a byte of
-  // weights that stay: all sequences of a step share what it copies. So the sizes are chosen with the weights below,
-  // layers stay in what the pool leaves, and blocks that are kept for their prefix have the rest. `known`: the least
-  // budget of the device without that.
+  // Weights in lower tiers. While they do not fit, a byte of the pool buys more tokens a second than a byte of weights
+  // on the device, since all sequences of a step share its copies. So the sizes are chosen with all weights below, then
+  // layers stay on the device as far as the pool leaves room, and blocks kept for their prefix get the rest. `known`:
+  // the least budget of the device without this.
   SizedServing below(std::optional<int64_t> known) const {
     const ServingSize smallest = all_sizes(least_positions()).back();
     const PlanRequest request = booked(smallest);
@@ -267,7 +266,7 @@ class ServingPlanner {
     double seconds = std::numeric_limits<double>::infinity();  // of the work
   };
 
-  // Sizes beside this placement, and the fastest placement beside them; none where nothing fits.
+  // Sizes with this placement, and the fastest placement with these; none if nothing fits.
   std::optional<Below> sized() const {
     const std::vector<ServingSize> sizes = all_sizes(least_positions());
     if (!holds(sizes.back())) return {};
@@ -277,7 +276,7 @@ class ServingPlanner {
     return out;
   }
 
-  // The plan of this placement, with what is left for blocks.
+  // The plan of this placement, with the remaining bytes used for blocks.
   SizedServing laid_out(const ServingSize& least) const {
     for (const ServingSize& size : {filled(least, 2), least}) {
       const PlanRequest request = booked(size);

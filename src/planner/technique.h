@@ -1,5 +1,5 @@
-// A technique as the planner knows it: one record, which says what may be asked of it, what the planner may try, which
-// pass carries it out, and what a plan says of it. Everything else about techniques is a loop over pipeline.h's list.
+// The planner's record of a technique: its possible settings, those that the planner may try, its pass, and its text in
+// a plan. Everything else about techniques is a loop over pipeline.h's list.
 #pragma once
 
 #include <array>
@@ -16,26 +16,26 @@ namespace headroom {
 
 struct Technique;
 
-// How far a technique is taken. Which members mean something is the technique's own affair; all zero: not taken.
+// The setting of a technique. The technique decides which members it uses; all zero: off.
 struct Setting {
   int64_t count = 0;  // of sequences, rows, layers or windows
-  int32_t of = 0;     // of how many, where `count` is a part
+  int32_t of = 0;     // out of how many, if `count` is a part
   uint8_t form = 0;   // which of the technique's forms
   Tier tier = Tier::device;
-  int64_t more = 0;  // a second number, of techniques that say so
+  int64_t more = 0;  // a second number, for some techniques
 
   auto operator<=>(const Setting&) const = default;
   bool taken() const { return *this != Setting{}; }
 };
 
-// One point of the search: a setting of every technique.
+// A point of the search: a setting of every technique.
 class Candidate {
  public:
   static constexpr size_t kTechniques = 25;  // of all_techniques()
 
   Setting& operator[](const Technique& technique) { return settings_[slot(technique)]; }
   const Setting& operator[](const Technique& technique) const { return settings_[slot(technique)]; }
-  // The same without a technique.
+  // The same with this technique off.
   Candidate without(const Technique& technique) const {
     Candidate out = *this;
     out[technique] = {};
@@ -44,80 +44,81 @@ class Candidate {
   bool operator==(const Candidate&) const = default;
 
  private:
-  static size_t slot(const Technique& technique);  // its place in all_techniques()
+  static size_t slot(const Technique& technique);  // its index in all_techniques()
 
-  // Every candidate of a search holds 24 bytes for each: none is to spare.
+  // Every candidate of a search holds 24 bytes for each technique, so none may be wasted.
   std::array<Setting, kTechniques> settings_{};
 };
 
-// Why a technique cannot be taken, and what would let it; empty where it can.
+// Why a technique cannot be used, and what would allow it; empty if it can.
 struct Verdict {
   std::string why_not;
   std::string remedy;
 };
 
-// What a plan says of a technique.
+// A technique's text in a plan.
 struct Told {
   std::string value;                      // "on", "off", or the setting chosen
   std::string why;                        // unless a pin says so
-  std::optional<Candidate> without = {};  // what it is compared with
-  std::string also = {};                  // appended, whatever said so
-  std::string if_larger = {};             // appended where it takes more memory than it saves
-  bool pin_leaves_choice = false;         // the pin explains nothing
+  std::optional<Candidate> without = {};  // the candidate to compare with
+  std::string also = {};                  // always appended
+  std::string if_larger = {};             // appended if it needs more memory than it saves
+  bool pin_leaves_choice = false;         // the pin does not explain the choice
 };
 
 struct Technique {
   const PassInfo* info = nullptr;  // name, stage, kind, a line of help
 
-  // Throws Error(usage) for what is not a setting of it, or cannot be honoured.
+  // Throws Error(usage) for a setting that does not exist or cannot be honoured.
   void (*check)(const PlanRequest& request, const std::string& setting) = nullptr;
-  // Absent: it can always be taken.
+  // Absent: it can always be used.
   Verdict (*verdict)(const PlanRequest& request) = nullptr;
 
-  // The settings to try beside those decided before it (pipeline.h says in which order), in the order of least_first;
-  // pins are honoured. Absent: it is never taken by a setting.
+  // The settings to try with those decided before it (pipeline.h has the order), in the order of least_first; pins are
+  // honoured. Absent: no setting turns it on.
   std::vector<Setting> (*choices)(const PlanRequest& request, const Candidate& decided) = nullptr;
   bool least_first = false;  // of memory; else last
-  // Never taken by itself, whatever its kind: the user alone sets it.
+  // Never used by the planner's choice, whatever its kind: only the user sets it.
   bool named_only = false;
-  // Those that make the same graph as the candidate's, its own among them: priced without expanding the graph again.
+  // Settings that make the same graph as the candidate's, including its own: their cost is computed without expanding
+  // the graph again.
   std::vector<Setting> (*same_graph)(const PlanRequest& request, const Candidate& candidate) = nullptr;
-  // Tried beside what is worth taking with the first; the least memory first.
+  // Tried with candidates that are worth using with the first setting; the least memory first.
   std::vector<Setting> (*refinements)(const PlanRequest& request, const Candidate& candidate) = nullptr;
-  // What of the setting the graph depends on. Absent: all of it.
+  // The part of the setting on which the graph depends. Absent: all of it.
   Setting (*in_graph)(const PlanRequest& request, const Candidate& candidate) = nullptr;
 
-  // Rewrites the forward program, before autodiff, where the technique is taken.
+  // Rewrites the forward program, before autodiff, if the technique is on.
   void (*model_pass)(Assembly& assembly, const PlanRequest& request, const Candidate& candidate) = nullptr;
-  // Rewrites the training programs, after it, where the technique is taken or `runs_always`.
+  // Rewrites the training programs, after autodiff, if the technique is on or `runs_always`.
   bool runs_always = false;
   void (*pass)(Graph& graph, const PlanRequest& request, const Candidate& candidate) = nullptr;
 
   // Bytes that the process holds for it outside the arenas: tables of further instructions, kernels of further shapes.
-  // Absent: none beyond what every run has.
+  // Absent: none.
   int64_t (*process_bytes)(const PlanRequest& request, const Candidate& candidate) = nullptr;
 
   Told (*told)(const PlanRequest& request, const Candidate& chosen) = nullptr;
-  // "loss chunk 256": its part of the line of a candidate; empty: none. Of what is moved to a tier: "weights".
+  // "loss chunk 256": its part of a candidate's line; empty: none. For values moved to a tier: "weights".
   std::string (*phrase)(const Setting& setting) = nullptr;
   // Fields of plan.json.
   void (*record)(const PlanRequest& request, const Candidate& chosen, Choices& choices) = nullptr;
-  // A setting as a pin that asks for it again. With it, a resumed run takes what the checkpoint's run took.
+  // A setting as a pin that selects it again, with which a resumed run repeats the checkpoint's setting.
   std::string (*as_pin)(const Setting& setting) = nullptr;
 
   std::string_view name() const { return info->name; }
 };
 
-// The number that a checked pin says; 0 where it says none.
+// The number of a checked pin; 0 if it has none.
 int64_t pinned_number(const PlanRequest& request, const PassInfo& info);
 
-// Whether a technique is asked for by name.
+// Whether a technique is pinned.
 inline bool asked_for(const PlanRequest& request, const PassInfo& info) {
   const std::string said = pin(request, info.name);
   return !said.empty() && said != "off";
 }
 
-// The choices of a technique that is only ever taken when asked for.
+// The choices of a technique that is only used if it is pinned.
 template <const PassInfo& info>
 std::vector<Setting> when_asked_for(const PlanRequest& request, const Candidate&) {
   return {asked_for(request, info) ? Setting{1} : Setting{}};

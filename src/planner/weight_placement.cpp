@@ -56,7 +56,7 @@ Plan describe(const PlanRequest& request, const Variant& variant) {
   return plan;
 }
 
-// Assigns offsets to a variant and emits it; feasible when it fits.
+// Assigns offsets to a variant and emits it; feasible if it fits.
 Plan lay_out_by(const PlanRequest& request, const Variant& variant, const std::string& timed, bool searched) {
   verify_or_throw(variant.graph, "place-weights");
   Plan plan = describe(request, variant);
@@ -68,7 +68,7 @@ Plan lay_out_by(const PlanRequest& request, const Variant& variant, const std::s
   return plan;
 }
 
-// What pins allow, and what each setting of it takes.
+// The settings that pins allow, and what each needs.
 class PlacementChoices {
  public:
   struct Choice {
@@ -83,11 +83,11 @@ class PlacementChoices {
     if (!weights_ || !weights_->off) tiers_ = allowed_tiers(request, kOffloadParameters.name);
   }
 
-  const std::vector<Tier>& tiers() const { return tiers_; }  // that the weights may lie in
+  const std::vector<Tier>& tiers() const { return tiers_; }  // for the weights
   const std::vector<int64_t>& depths() const { return depths_; }
   bool may_stay() const { return !weights_ || weights_->off; }
 
-  // Every setting of layers worth looking at, ascending in bytes.
+  // Every useful setting of layers, ascending in bytes.
   std::vector<int64_t> settings(const Variant& variant) const {
     const int64_t layers = block_count(variant.graph);
     if (weights_) return {weights_->layers > 0 ? std::min(weights_->layers, layers) : kEveryLayer};
@@ -97,7 +97,7 @@ class PlacementChoices {
     return all;
   }
 
-  // What the budgets must hold; lower bounds will do where they are above the device's.
+  // The bytes that the budgets must hold; lower bounds are enough if they are above the device's.
   TierBytes peaks_of(const Graph& graph, bool bounds_will_do) const {
     const Liveness liveness = liveness_of(request_, graph);
     const TierBytes bounds = tier_peaks(lower_bounds(liveness, request_.facts.alignment), request_);
@@ -105,8 +105,8 @@ class PlacementChoices {
     return tier_peaks(assign(request_, liveness, true).peaks, request_);
   }
 
-  // What takes least of the device beside the other tiers' budgets: all layers, or all weights, whose windows of large
-  // ones may take more than those do; else as many layers as those budgets hold. The least of the device where they
+  // The placement that needs least of the device within the other tiers' budgets: all layers, or all weights, whose
+  // windows for large ones may need more; else as many layers as those budgets hold. The least of the device if they
   // hold none.
   Choice least(const Variant& variant, Tier tier, int64_t depth) const {
     const std::vector<int64_t> all = settings(variant);
@@ -131,14 +131,14 @@ class PlacementChoices {
     return found.value_or(out);
   }
 
-  // The budgets of all tiers but the device's hold it.
+  // Whether the budgets of all tiers except the device's hold it.
   bool others_fit(TierBytes peaks) const {
     peaks.device = 0;
     return fits(peaks, request_);
   }
 
-  // The fewest layers whose weights below leave what fits the device. More layers never take more of it, but for the
-  // last setting.
+  // The fewest layers below the device with which the rest fits the device. More layers never need more of it, except
+  // for the last setting.
   std::optional<Choice> fewest(const Variant& variant, Tier tier, int64_t depth) const {
     const std::vector<int64_t> choices = settings(variant);
     std::optional<Choice> found;
@@ -162,7 +162,7 @@ class PlacementChoices {
     return found;
   }
 
-  // Of all tiers and depths the fewest layers that fit all tiers; of these the one whose work is done first.
+  // Over all tiers and depths the fewest layers that fit all tiers; of these the fastest for the work.
   std::optional<Placement> fastest(const Variant& variant, double& seconds) const {
     std::optional<Placement> best;
     for (const Tier tier : tiers_)
@@ -205,7 +205,7 @@ class WeightPlacer {
                const std::string& timed)
       : request_(request), count_(count), variant_(variant), timed_(timed), choices_(request) {}
 
-  // All weights on the device; the least that takes, when nothing fits.
+  // All weights on the device; the least that takes, if nothing fits.
   std::optional<Plan> stay() {
     for (size_t i = 0; i < count_ && choices_.may_stay(); ++i) {
       Plan plan = lay_out_by(request_, variant_(i), timed_, false);
@@ -215,7 +215,7 @@ class WeightPlacer {
     return {};
   }
 
-  // Weights below the device; feasible when that fits. `least` is what is known to work otherwise.
+  // Weights in lower tiers; feasible if that fits. `least` is known to work otherwise.
   Plan move(int64_t least) {
     least_ = std::min(least_, least);
     for (size_t i = 0; i < count_; ++i) consider(i);
@@ -225,7 +225,7 @@ class WeightPlacer {
     return plan;
   }
 
-  // Of the last variant.
+  // For the last variant.
   int64_t least() {
     find_least();
     return least_;
@@ -250,8 +250,8 @@ class WeightPlacer {
     if (at && (!best_ || seconds < best_->seconds)) best_ = {which, *at, seconds};
   }
 
-  // The least of the device that the other budgets allow; of each lower tier the least beside the device's budget, or
-  // what that least takes there.
+  // The least of the device within the other budgets; for each lower tier the least within the device's budget, or what
+  // that least needs there.
   void find_least() {
     const Variant variant = variant_(count_ - 1);
     const int64_t depth = choices_.depths().front();

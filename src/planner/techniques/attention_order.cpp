@@ -54,7 +54,7 @@ Told told(const PlanRequest& request, const Candidate& chosen) {
 
 }  // namespace
 
-// No pass of its own: the choice of attention's kernels asks for its setting.
+// No pass: the choice of attention's kernels reads its setting.
 constinit const Technique attention_order{
     .info = &kAttentionOrder,
     .check =

@@ -10,12 +10,12 @@
 namespace headroom::techniques {
 namespace {
 
-// Of the smallest chunk that is tried: below, logits take less than what lies beside them.
+// For the smallest chunk that is tried: below, other values in the slot are larger than the logits.
 constexpr int64_t kLeastRows = 4;
-// Rows of a chunk when the arithmetic is fixed.
+// Rows of a chunk if the arithmetic is fixed.
 constexpr int64_t kFixedRows = 256;
 
-// Ascending; 0 stands for all rows.
+// Ascending; 0 means all rows.
 std::vector<Setting> sizes(const PlanRequest& request, const Candidate& candidate) {
   const int64_t rows = micro_batch_of(candidate) * request.seq_length;
   const std::string said = pin(request, kChunkedLoss.name);

@@ -1,4 +1,4 @@
-// The record of chunked-loss, and what others ask of it.
+// The record of chunked-loss, and its setting for other techniques.
 #pragma once
 
 #include "planner/technique.h"

@@ -1,4 +1,4 @@
-// The record of length-buckets, and what others ask of it.
+// The record of length-buckets, and its setting for other techniques.
 #pragma once
 
 #include <vector>
@@ -12,13 +12,13 @@ namespace techniques {
 extern const Technique length_buckets;
 }
 
-// The shorter sequence lengths that get programs of their own; none unless the request asks for buckets.
+// The shorter sequence lengths that get their own programs; none unless the request wants buckets.
 std::vector<int64_t> bucket_choices(const PlanRequest& request);
 
 // The graph's sizes at one of these lengths.
 Bindings bucket_bindings(const Graph& graph, int64_t length);
 
-// The liveness of a graph of training at its full length, whose scratch serves the shorter lengths too.
+// The liveness of a training graph at its full length, with scratch that is also enough for the shorter lengths.
 Liveness training_liveness(const Graph& graph, const PlanRequest& request);
 
 }  // namespace headroom

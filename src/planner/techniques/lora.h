@@ -12,7 +12,8 @@ extern const Technique lora;
 
 // The options as one setting; rank 0: none.
 Pin lora_pin(const LoraOptions& options);
-// What a request's pin says; rank 0 where it has none. Throws Error(usage) for a setting that lora_pin() does not make.
+// The options in a request's pin; rank 0 if there is none. Throws Error(usage) for a setting that lora_pin() does not
+// make.
 LoraOptions requested_lora(const PlanRequest& request);
 
 }  // namespace headroom

@@ -24,7 +24,7 @@ void check(const PlanRequest& request, const std::string& setting) {
                 "--precision bf16-mixed --matmul-precision fp8, or --matmul-precision medium");
 }
 
-// Products of f32 operands on bf16 tiles stand for fp32's but for the ends of its range.
+// Products of f32 operands on bf16 tiles count as fp32's, which they equal except at the ends of the range.
 Told told(const PlanRequest& request, const Candidate& chosen) {
   const bool cpu = request.facts.is_cpu(), tiles = request.facts.has_bf16_tiles();
   if (!chosen[matmul_precision].taken())

@@ -1,4 +1,4 @@
-// The record of matmul-precision, and what others ask of it.
+// The record of matmul-precision, and its setting for other techniques.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The record of micro-batch, and what others ask of it.
+// The record of micro-batch, and its setting for other techniques.
 #pragma once
 
 #include "planner/technique.h"
@@ -12,7 +12,7 @@ extern const Technique micro_batch;
 // Sequences of a micro-batch.
 inline int64_t micro_batch_of(const Candidate& candidate) { return candidate[techniques::micro_batch].count; }
 
-// Whether the candidate's step has more than one micro-batch, whose gradients are added up.
+// Whether the candidate's step has more than one micro-batch, whose gradients are summed.
 inline bool accumulates(const PlanRequest& request, const Candidate& candidate) {
   return micro_batch_of(candidate) < request.global_batch;
 }
@@ -20,8 +20,8 @@ inline int64_t accumulation_steps(const PlanRequest& request, int64_t micro_batc
   return (request.global_batch + micro_batch - 1) / micro_batch;
 }
 
-// Whether a part of the loss is not a sum over sequences, as the balance of experts' loads: another micro-batch is
-// another loss, so that it is the global batch unless it is pinned.
+// Whether a part of the loss is not a sum over sequences, like the balance of experts' loads: another micro-batch then
+// gives another loss, so it is the global batch unless pinned.
 bool loss_spans_batch(const PlanRequest& request);
 
 }  // namespace headroom

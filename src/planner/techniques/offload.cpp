@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kMostPrefetch = 64;
 
-// What is tried together: optimizer, gradients, parameters, each with any number of layers' activations.
+// The combinations that are tried: optimizer, gradients, parameters, each with any number of layers' activations.
 constexpr std::array<std::array<bool, 3>, 5> kLevels{
     {{false, false, false}, {true, false, false}, {true, true, false}, {false, false, true}, {true, true, true}}};
 
@@ -33,12 +33,12 @@ std::optional<Tier> lower_tier(std::string_view text) {
   return std::nullopt;
 }
 
-// Techniques that keep what belongs to a number of layers.
+// Techniques that keep the values of a number of layers.
 bool counts_layers(std::string_view name) {
   return name == kOffloadActivations.name || name == kOffloadParameters.name;
 }
 
-// off, on, TIER; of what counts layers also LAYERS and TIER:LAYERS.
+// off, on, TIER; for techniques that count layers also LAYERS and TIER:LAYERS.
 std::optional<OffloadPin> parse_setting(std::string_view text, bool counts) {
   if (text == "off") return OffloadPin{true, {}, 0};
   if (text == "on") return OffloadPin{};
@@ -53,7 +53,7 @@ std::optional<OffloadPin> parse_setting(std::string_view text, bool counts) {
   return setting.layers >= 1 ? std::optional(setting) : std::nullopt;
 }
 
-// The options that give a request a tier, or either one.
+// The options that give a request a tier, or either of them.
 std::string budget_option(const PlanRequest& request, std::optional<Tier> tier) {
   const bool hosted = !request.facts.is_cpu();
   if (tier == Tier::disk || (!tier && !hosted)) return "add --disk-memory DIR:BYTES";
@@ -61,7 +61,7 @@ std::string budget_option(const PlanRequest& request, std::optional<Tier> tier) 
   return tier ? "add --host-memory BYTES" : "add --host-memory BYTES, or --disk-memory DIR:BYTES";
 }
 
-// Whether a level is one that what is decided already leaves open: a pin stands beside every level.
+// Whether the earlier decisions allow a level: a pinned one always is.
 bool open(const PlanRequest& request, const Candidate& decided, const std::array<bool, 3>& level, size_t which) {
   for (size_t earlier = 0; earlier < which; ++earlier) {
     const Technique& technique = *offload_techniques()[earlier];

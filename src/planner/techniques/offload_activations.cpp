@@ -11,7 +11,7 @@ namespace {
 
 using Record = OffloadRecord<offload_activations, kOffloadActivations>;
 
-// None, half of the layers, the first ones, or all.
+// None, half of the layers (the first ones), or all.
 std::vector<Setting> choices(const PlanRequest& request, const Candidate&) {
   if (offload_tiers(request).empty()) return {Setting{}};
   const int64_t blocks = block_count(request.forward);

@@ -8,7 +8,7 @@ namespace {
 
 using Record = OffloadRecord<offload_gradients, kOffloadGradients>;
 
-// Gradients that are added up come back before the next micro-batch adds to them.
+// Gradients that are summed are copied back before the next micro-batch adds to them.
 Setting in_graph(const PlanRequest& request, const Candidate& candidate) {
   Setting setting = Record::in_graph(request, candidate);
   if (setting.taken()) setting.form = accumulates(request, candidate);

@@ -14,7 +14,7 @@ Told not_taken(const Precision& precision) {
   return {"off", fmt::format("changes the arithmetic: taken only when named (--precision {})", precision.word)};
 }
 
-// What becomes of fp16 on a device.
+// The form of fp16 on a device.
 std::string how_multiplied(const PlanRequest& request, const Precision& precision) {
   if (precision.narrow != DType::f16 || !request.facts.is_cpu()) return {};
   return "; the CPU kernels have no fp16 arithmetic: tiles of the operands are converted to fp32 where they are "
@@ -25,7 +25,7 @@ std::string how_scaled(const Precision& precision) {
   return precision.scales_loss() ? "; the loss is scaled, and a step whose gradients are not finite is left out" : "";
 }
 
-// As LitGPT's manual warns of its 16-true.
+// LitGPT's manual has the same warning for its 16-true.
 std::string range_of(const Precision& precision) {
   if (precision.narrow != DType::f16) return {};
   return "; numbers above 65504 become infinite, and the model may start to produce NaN: 16-mixed keeps fp32 weights, "

@@ -1,5 +1,4 @@
-// The records of the techniques of --precision, what those of one form have in common, and the precision that they
-// make.
+// The records of the techniques of --precision, their common parts, and the resulting precision.
 #pragma once
 
 #include <string>
@@ -12,7 +11,7 @@ namespace headroom {
 namespace techniques {
 extern const Technique bf16_mixed, bf16_true, fp16_mixed, fp16_true;
 
-// Of fp16: kernels of a GPU are not built.
+// For fp16: there are no GPU kernels.
 Verdict only_on_cpu(const PlanRequest& request);
 
 // Products in a narrow type.
@@ -28,21 +27,20 @@ Told true_told(const PlanRequest& request, const Candidate& chosen, const Techni
                const Precision& precision);
 }  // namespace techniques
 
-// Setting::form of the mixed precisions: copies of the weights are kept; else they are rounded when used.
+// Setting::form of the mixed precisions: copies of the weights are kept; otherwise weights are rounded when used.
 inline constexpr uint8_t kWeightCopies = 1;
 
-// The precision that is asked for: its word, "32-true" for none; or its record, null for none.
+// The requested precision: its word, "32-true" for none; or its record, null for none.
 std::string precision_of(const PlanRequest& request);
 const Precision* narrow_precision_of(const PlanRequest& request);
 
-// The pin of a precision other than 32-true is that of its technique. Throws Error(usage) where the device has no
-// kernels for it.
+// A precision other than 32-true pins its technique. Throws Error(usage) if the device has no kernels for it.
 void set_precision(PlanRequest& request, const std::string& precision);
 
 // Whether the loss is multiplied by a scale.
 bool scales_loss(const PlanRequest& request);
 
-// Whether the update waits for the norm of all gradients: to clip by it, or to know that all of them are finite.
+// Whether the update waits for the norm of all gradients, to clip by it or to know that all of them are finite.
 bool update_waits(const PlanRequest& request);
 
 }  // namespace headroom

@@ -26,7 +26,7 @@ Told told(const PlanRequest& request, const Candidate& chosen) {
 
 }  // namespace
 
-// No pass of its own: those of the offload techniques ask for its setting.
+// No pass: the passes of the offload techniques read its setting.
 constinit const Technique prefetch{
     .info = &kPrefetch,
     .check = check_prefetch,

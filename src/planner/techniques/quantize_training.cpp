@@ -15,7 +15,7 @@ extern const Technique quantize_training;
 
 namespace {
 
-// The optimizers whose updates take codes for weights.
+// The optimizers whose updates accept quantized weights.
 std::string suitable_optimizers() {
   std::string names;
   for (const std::string_view name : optimizer_names())

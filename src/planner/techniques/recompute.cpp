@@ -25,7 +25,7 @@ std::vector<Setting> choices(const PlanRequest& request, const Candidate& decide
     if (std::find(out.begin(), out.end(), setting) == out.end()) out.push_back(setting);
   }
   if (!offloads(decided) || blocks == 0) return out;
-  std::vector<Setting> few;  // to combine with what leaves the device
+  std::vector<Setting> few;  // to combine with offloading
   for (const Keep keep : {Keep::all, Keep::no_cheap, Keep::block_input})
     few.push_back(keep_setting(blocks, blocks, keep, keep));
   return few;
@@ -73,7 +73,7 @@ constinit const Technique recompute{
 
 namespace {
 
-// The runs of one kind of layers as a number: units of blocks of each run, then what each keeps.
+// The runs of one kind of layers as a number: units of blocks of each run, then their levels.
 constexpr int kCountBits = 10, kKeepBits = 6;
 constexpr int64_t kMostUnits = (1 << kCountBits) - 1;
 static_assert(kMostKeepRuns * (kCountBits + kKeepBits) <= 64);
@@ -116,7 +116,7 @@ std::vector<KeepRun> unpacked_runs(int64_t packed, int64_t unit) {
   return out;
 }
 
-// Of each kind of layers. The last run of the first kind has what the others leave.
+// For each kind of layers. The last run of the first kind has the remaining layers.
 std::array<std::vector<KeepRun>, 2> runs_of(const Setting& setting) {
   const int64_t unit = keep_unit(setting.of);
   std::array<std::vector<KeepRun>, 2> out{unpacked_runs(setting.count, unit), unpacked_runs(setting.more, unit)};

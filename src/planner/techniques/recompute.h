@@ -1,4 +1,4 @@
-// The record of recompute, and its setting as what each block keeps.
+// The record of recompute, and its setting as the level of each block.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace techniques {
 extern const Technique recompute;
 }
 
-// So many blocks in a row that keep the same.
+// A number of consecutive blocks with the same level.
 struct KeepRun {
   int64_t blocks = 0;
   Keep keep = Keep::all;
@@ -24,23 +24,23 @@ struct KeepRun {
 };
 inline constexpr size_t kMostKeepRuns = 4;
 
-// At most kMostKeepRuns runs, the first blocks first. Of equal settings one: empty runs are left out, equal neighbours
-// joined. With `others` the runs are of the layers of one kind, `others` of those of the other (layer_kinds.h). Runs of
-// models with more than 1023 layers are multiples of keep_unit().
+// At most kMostKeepRuns runs, the first blocks first. Settings are normalised: empty runs are left out, equal
+// neighbours joined. With `others` the runs are of the layers of one kind, `others` of those of the other
+// (layer_kinds.h). Runs of models with more than 1023 layers are multiples of keep_unit().
 Setting keep_setting(const std::vector<KeepRun>& runs, const std::vector<KeepRun>& others = {});
 int64_t keep_unit(int64_t blocks);
-// The first `treated` of `blocks` blocks keep `first`, the others `rest`. Activations of late layers live shortest, so
-// that the first blocks are treated first.
+// The first `treated` of `blocks` blocks have level `first`, the others `rest`. Activations of late layers live
+// shortest, so the first blocks are treated first.
 Setting keep_setting(int64_t blocks, int64_t treated, Keep first, Keep rest);
-// What each block keeps; `kinds` of them are asked for where the setting has two.
+// The level of each block; `kinds` is required if the setting has two.
 std::vector<Keep> keeps(const Setting& setting, const std::vector<uint8_t>& kinds = {});
 // "8 x block-input, 22 x keep-all"; of two kinds "20 x block-input; 6 x drop-cheap"
 std::string describe_keep(const Setting& setting);
-// The same text, or what one level is called, which is then every block's; nothing for other texts and for other
+// Parses this text, or the name of one level, which then applies to every block; nothing for other texts and for other
 // numbers of blocks.
 std::optional<Setting> parse_keeps(std::string_view text, const std::vector<uint8_t>& kinds);
 
-// The levels of which the planner makes its settings, from most that is kept to least.
+// The levels that the planner uses, from keeping most to keeping least.
 std::vector<Keep> planned_levels();
 
 }  // namespace headroom

@@ -16,8 +16,8 @@ extern const Technique sequence_chunks;
 
 namespace {
 
-constexpr int64_t kLeastRows = 128;  // of a part that the planner tries
-// Of a layer, for each part: some 40 instructions of the step and evaluation, with adapters twice as many.
+constexpr int64_t kLeastRows = 128;  // of the smallest part that the planner tries
+// Per layer and part: about 40 instructions of the step and evaluation, with adapters twice as many.
 constexpr int64_t kPartBytes = 64 * 1024;
 constexpr int64_t kAdapterPartBytes = 128 * 1024;
 // Products of the parts' shapes.
@@ -33,8 +33,8 @@ void check(const PlanRequest& request, const std::string& setting) {
                 fmt::format("at most {}", most));
 }
 
-// Whether a candidate has nothing else left: one sequence at a time, every layer computed again, and of the tiers below
-// the device, if there are any, all that they take.
+// Whether a candidate has no other way left: one sequence at a time, every layer recomputed, and all possible values in
+// the lower tiers, if there are any.
 bool is_frugal(const PlanRequest& request, const Candidate& decided) {
   const Setting& kept = decided[recompute];
   const bool all_moved = decided[offload_optimizer].taken() && decided[offload_parameters].taken() &&
