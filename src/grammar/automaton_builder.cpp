@@ -87,8 +87,8 @@ PushdownAutomaton AutomatonBuilder::finish() {
 
 namespace {
 
-// For every state whether a property holds that follows from that of others: grows until nothing changes. `holds` is
-// asked with the states and rule starts that have it so far.
+// For every state whether it has a property that depends on other states: repeats until nothing changes. `holds` is
+// called with the states and rule starts that have it so far.
 class StateProperty {
  public:
   StateProperty(const PushdownAutomaton& automaton, bool through_bytes)
@@ -162,7 +162,7 @@ class LeftCalls {
 
 }  // namespace
 
-// Branches to states from which no text ends are taken out, so that whatever has begun can be ended.
+// Removes branches to states from which no text ends, so that every text can be completed.
 void AutomatonBuilder::check_ends() {
   const StateProperty ends(automaton_, true);
   if (!ends.of_rule(0)) {

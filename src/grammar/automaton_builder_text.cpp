@@ -1,4 +1,4 @@
-// The states of characters as UTF-8, and of one of many texts.
+// The states of characters as UTF-8, and of a choice of texts.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr unsigned kContinuation = 0x80;
 
-// A range of bytes at each place.
+// A range for each byte of a sequence.
 struct Utf8Sequence {
   std::array<uint8_t, 4> first{}, last{};
   size_t length = 0;
@@ -58,7 +58,7 @@ GrammarStateId AutomatonBuilder::code_points(const CodePointSet& set, GrammarSta
   std::vector<Utf8Sequence> sequences;
   for (const CodePointRange& range : set.ranges()) split_range(range.first, range.last, sequences);
   std::map<std::tuple<uint8_t, uint8_t, GrammarStateId>, GrammarStateId> tails;
-  std::map<GrammarStateId, ByteSet> leads;  // by what follows them
+  std::map<GrammarStateId, ByteSet> leads;  // by the state after them
   for (const Utf8Sequence& sequence : sequences) {
     GrammarStateId state = next;
     for (size_t i = sequence.length - 1; i > 0; --i) {
@@ -79,7 +79,7 @@ GrammarStateId AutomatonBuilder::one_of(const std::vector<std::string>& texts, G
   return texts_from(texts, 0, texts.size(), 0, next);
 }
 
-// Of texts [begin, end), which are alike before `at`.
+// For texts [begin, end), which are equal before `at`.
 GrammarStateId AutomatonBuilder::texts_from(const std::vector<std::string>& texts, size_t begin, size_t end, size_t at,
                                             GrammarStateId next) {
   step();

@@ -17,7 +17,7 @@ void CodePointSet::add(char32_t first, char32_t last) {
 
 void CodePointSet::add_raw(char32_t first, char32_t last) {
   if (first > last) return;
-  // The ranges that meet the new one become a part of it.
+  // The ranges that touch the new one are merged into it.
   const auto begin = std::lower_bound(ranges_.begin(), ranges_.end(), first,
                                       [](const CodePointRange& range, char32_t code) { return range.last + 1 < code; });
   auto end = begin;

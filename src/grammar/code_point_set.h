@@ -29,7 +29,7 @@ class CodePointSet {
   bool has(char32_t code) const;
   bool empty() const { return ranges_.empty(); }
   bool is_ascii() const { return ranges_.empty() || ranges_.back().last < 0x80; }
-  // In order, apart from each other.
+  // In order and not adjacent.
   const std::vector<CodePointRange>& ranges() const { return ranges_; }
   friend auto operator<=>(const CodePointSet&, const CodePointSet&) = default;
 

@@ -55,13 +55,13 @@ void Configurations::begin_set() {
   waiting_.clear();
   set_ends_ = false;
   seen_count_ = 0;
-  if (++mark_ == 0) {  // marks of earlier sets would be taken for this one's
+  if (++mark_ == 0) {  // marks of earlier sets would be mistaken for this one's
     seen_marks_.assign(seen_marks_.size(), 0);
     mark_ = 1;
   }
 }
 
-// Puts a thread on the list of those to follow, once.
+// Puts a thread on the worklist, once.
 void Configurations::visit(GrammarStateId state, uint32_t stack) {
   const uint64_t key = uint64_t{state} << 32 | stack;
   size_t slot = slot_of(mix64(key), seen_.size());
@@ -77,7 +77,7 @@ void Configurations::visit(GrammarStateId state, uint32_t stack) {
   waiting_.push_back({state, stack});
 }
 
-// Adds a thread to the set: all that it comes to without reading a byte.
+// Adds a thread to the set, with all threads that it reaches without reading a byte.
 void Configurations::follow(GrammarStateId state, uint32_t stack) {
   visit(state, stack);
   while (!waiting_.empty()) {
@@ -131,7 +131,7 @@ bool Configurations::same(const Configuration& configuration) const {
          std::equal(set_.begin(), set_.end(), threads_.begin() + configuration.first);
 }
 
-// The id of the set that has been made.
+// The id of the completed set.
 ConfigurationId Configurations::intern_set() {
   if (set_.empty() && !set_ends_) return kDead;
   std::sort(set_.begin(), set_.end());
@@ -169,7 +169,7 @@ ConfigurationId Configurations::find_step(ConfigurationId from, uint8_t byte_cla
   return to;
 }
 
-// The deepest stack that all threads stand on.
+// The deepest stack that all threads share.
 uint32_t Configurations::common_stack(const Configuration& configuration) const {
   if (configuration.ends || configuration.count == 0) return kBottom;
   uint32_t common = threads_[configuration.first].stack;
@@ -185,7 +185,7 @@ uint32_t Configurations::common_stack(const Configuration& configuration) const 
   return common;
 }
 
-// The part of a stack above `base`, on the bottom.
+// The part of a stack above `base`, moved to the bottom.
 uint32_t Configurations::rebased(uint32_t stack, uint32_t base) {
   std::vector<GrammarStateId> states;
   for (; stack != base; stack = stacks_[stack].parent) states.push_back(stacks_[stack].state);
@@ -214,7 +214,7 @@ ConfigurationId Configurations::forget(ConfigurationId kept) {
   begin_set();
   set_.assign(threads_.begin() + configuration.first, threads_.begin() + configuration.first + configuration.count);
   set_ends_ = configuration.ends;
-  // Parents lie before their children: stacks that stay move to the front in their order.
+  // Parents have smaller indices than their children: stacks that stay move to the front in their order.
   std::vector<uint32_t> moved(stacks_.size(), 0);
   for (const Thread& thread : set_)
     for (uint32_t node = thread.stack; moved[node] == 0; node = stacks_[node].parent) {

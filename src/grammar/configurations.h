@@ -1,4 +1,4 @@
-// The places in a grammar that a text may have come to, each with the rules that it is in: made as they are needed.
+// The possible states of a text in a grammar, with the rules that are open in each; created on demand.
 #pragma once
 
 #include <cstdint>
@@ -13,43 +13,43 @@ namespace headroom {
 
 using ConfigurationId = uint32_t;
 
-// A configuration is a set of threads: a state that reads a byte, and a stack of the states that follow where rules
-// end. Equal configurations have one id, and their steps are looked up once they are known. Everything lies in tables
-// of a fixed size; when they are full forget() keeps one configuration and drops the others.
+// A configuration is a set of threads: a state that reads a byte, and a stack of the states to return to when rules
+// end. Equal configurations share an id, and their steps are looked up once they are known. Everything is stored in
+// tables of fixed size; when they are full forget() keeps one configuration and drops the others.
 class Configurations {
  public:
   static constexpr ConfigurationId kDead = UINT32_MAX;
 
-  // Thrown where a table is full.
+  // Thrown if a table is full.
   struct Full {};
 
   // `automaton` outlives this.
   Configurations(const PushdownAutomaton& automaton, const GrammarLimits& limits);
 
-  // Before the first byte. Throws Full, as all that makes configurations.
+  // The configuration before the first byte. Throws Full, like every function that makes configurations.
   ConfigurationId start();
-  // Behind one more byte; kDead where no text goes on so. Throws Error(run) where a step has more threads than the
-  // limits allow.
+  // The configuration after one more byte; kDead if no text continues so. Throws Error(run) if a step has more threads
+  // than the limits allow.
   ConfigurationId step(ConfigurationId from, uint8_t byte) {
     const uint32_t known = steps_[from * classes_ + automaton_.byte_class[byte]];
     return known != kUnknown ? known : find_step(from, automaton_.byte_class[byte]);
   }
-  // Whether the text may end here, and whether it may go on.
+  // Whether the text may end here, and whether it may continue.
   bool ends(ConfigurationId id) const { return configurations_[id].ends; }
   bool goes_on(ConfigurationId id) const { return configurations_[id].count > 0; }
 
-  // What all threads of a configuration have in common below: the configuration without it, which ends() where the text
-  // leaves its rules, and the one in which the text then is.
+  // A configuration split at the part of the stacks that all threads share: the configuration without it, which ends()
+  // when the text leaves its rules, and the one in which the text is after that.
   struct Split {
     ConfigurationId above;
-    ConfigurationId behind;  // kDead: nothing in common, `above` is the configuration itself
+    ConfigurationId behind;  // kDead: nothing is shared, `above` is the configuration itself
   };
   Split split(ConfigurationId id);
 
-  // Keeps one configuration, whose new id is returned.
+  // Keeps one configuration and returns its new id.
   ConfigurationId forget(ConfigurationId kept);
 
-  // Threads that have been followed since the program began: the work done.
+  // Threads that have been followed since construction: the work done.
   int64_t work() const { return work_; }
   // The bytes of all tables.
   int64_t memory_bytes() const;
@@ -63,7 +63,7 @@ class Configurations {
   };
   struct StackNode {
     uint32_t parent;
-    GrammarStateId state;  // where the text goes on
+    GrammarStateId state;  // where the text continues
     uint32_t depth;
   };
   struct Configuration {
@@ -90,10 +90,10 @@ class Configurations {
   std::vector<StackNode> stacks_;                            // node 0 is the bottom
   std::vector<uint32_t> steps_;                              // a row of each configuration
   std::vector<uint32_t> configuration_slots_, stack_slots_;  // hash tables of ids + 1
-  // The set that is being made.
+  // The set under construction.
   std::vector<Thread> set_, waiting_;
   std::vector<uint64_t> seen_;        // a hash table of threads
-  std::vector<uint32_t> seen_marks_;  // the set that each was seen in
+  std::vector<uint32_t> seen_marks_;  // the set in which each was seen
   uint32_t mark_ = 0;
   size_t seen_count_ = 0;
   bool set_ends_ = false;

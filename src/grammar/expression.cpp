@@ -9,7 +9,7 @@
 namespace headroom {
 namespace {
 
-// The characters that a JSON string never has as they are.
+// The characters that are always escaped in a JSON string.
 CodePointSet escaped_characters() {
   CodePointSet set(0, 0x1F);
   set.add('"');

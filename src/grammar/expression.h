@@ -1,4 +1,4 @@
-// What regular expressions and EBNF have in common: characters, sequences, alternatives, repetitions, calls.
+// The common part of regular expressions and EBNF: characters, sequences, alternatives, repetitions, calls.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +25,15 @@ struct Expression {
 using ExpressionPointer = std::unique_ptr<Expression>;
 
 ExpressionPointer characters_expression(CodePointSet set);
-// A sequence, or alternatives, of which one alone stands for itself.
+// A sequence, or alternatives; a single element is returned unchanged.
 ExpressionPointer joined_expression(Expression::Kind kind, std::vector<ExpressionPointer> children);
 ExpressionPointer repeat_expression(ExpressionPointer child, int64_t least, int64_t most);
 
-// How characters are spelled: as they are in UTF-8, or as a JSON string spells them between its quotes: quote and
-// backslash behind a backslash, control characters as escapes, all others as they are.
+// How characters are spelled: in plain UTF-8, or as in a JSON string: quote and backslash after a backslash, control
+// characters as escapes, all others unchanged.
 enum class CharacterSpelling : uint8_t { plain, json };
 
-// Makes states of expressions. Sets of many bytes become rules, so that repeating them is cheap.
+// Makes states of expressions. Sets of many bytes become rules, so repeating them is cheap.
 class ExpressionStates {
  public:
   ExpressionStates(AutomatonBuilder& builder, CharacterSpelling spelling) : builder_(builder), spelling_(spelling) {}
@@ -48,7 +48,7 @@ class ExpressionStates {
   std::map<CodePointSet, GrammarRuleId> rules_;
 };
 
-// A state that reads one character as a JSON string spells it.
+// A state that reads one character as spelled in a JSON string.
 GrammarStateId json_characters(AutomatonBuilder& builder, const CodePointSet& set, GrammarStateId next);
 
 // A text as JSON string, without its quotes.

@@ -1,4 +1,5 @@
-// What the parsers of regular expressions and EBNF share: the text with its place, repetitions, escapes, classes.
+// The common part of the parsers of regular expressions and EBNF: the text with a position, repetitions, escapes,
+// classes.
 #pragma once
 
 #include <optional>
@@ -8,7 +9,7 @@
 
 namespace headroom {
 
-// Reads UTF-8 text character by character. Errors name the place that the builder was given last.
+// Reads UTF-8 text character by character. Errors name the position that was last passed to the builder.
 class ExpressionReader {
  public:
   // `text` is UTF-8, and outlives this.
@@ -25,11 +26,11 @@ class ExpressionReader {
   AutomatonBuilder& builder() { return builder_; }
   [[noreturn]] void refuse(std::string_view problem) const { builder_.refuse(problem); }
 
-  // Behind a backslash and its letter x, u or U: the number of so many hexadecimal digits as a code point.
+  // After a backslash and its letter x, u or U: the number of so many hexadecimal digits as a code point.
   char32_t hex_character(int digits);
-  // "{3}", "{3,}", "{3,5}", '*', '+', '?' behind an expression; itself where there is none.
+  // "{3}", "{3,}", "{3,5}", '*', '+', '?' after an expression; the expression itself if there is none.
   ExpressionPointer repeated(ExpressionPointer expression);
-  // Whether a repetition of either form stands here.
+  // Whether a repetition of either form begins here.
   bool at_repetition() const;
 
  private:
@@ -40,10 +41,10 @@ class ExpressionReader {
   AutomatonBuilder& builder_;
 };
 
-// The most that a repetition may count to.
+// The largest count of a repetition.
 inline constexpr int64_t kMostRepetitions = 10000;
 
-// Counts groups within groups while it lives. Throws Error(usage) beyond the limit.
+// Counts nested groups while it lives. Throws Error(usage) beyond the limit.
 class NestedGroup {
  public:
   NestedGroup(int64_t& depth, const AutomatonBuilder& builder);

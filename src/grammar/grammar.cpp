@@ -49,9 +49,9 @@ int64_t GrammarSource::text_bytes() const {
 }
 
 int64_t GrammarSource::compile_bound(Kind kind, int64_t text_bytes, const GrammarLimits& limits) {
-  constexpr int64_t kPerByte = 256;                               // of a character of an expression, parsed
+  constexpr int64_t kPerByte = 256;                               // per character of an expression, parsed
   constexpr int64_t kPerState = 64, kPerRule = 256, kPlaces = 4;  // places are named in several tables
-  constexpr int64_t kPerParsedByte = 40;                          // of a schema's text, as of any JSON
+  constexpr int64_t kPerParsedByte = 40;                          // per byte of a schema's text, as for any JSON
   const int64_t text = std::min(text_bytes, limits.source_bytes);
   const int64_t automaton = kPerState * limits.states + kPerRule * limits.rules + kPlaces * limits.place_bytes;
   return automaton +

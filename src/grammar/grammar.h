@@ -1,4 +1,4 @@
-// What a text may be asked to be, compiled: a JSON schema, any JSON object, a regular expression, choices, EBNF.
+// The compiled format of a text: a JSON schema, any JSON object, a regular expression, choices, EBNF.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,17 @@ struct GrammarSource {
   int64_t text_bytes() const;
   // A bound on the heap bytes that compile_grammar() holds at once, its result included.
   int64_t compile_bound(const GrammarLimits& limits) const { return compile_bound(kind, text_bytes(), limits); }
-  // The same of any source of so many bytes.
+  // The same for any source of so many bytes.
   static int64_t compile_bound(Kind kind, int64_t text_bytes, const GrammarLimits& limits);
 };
 
 struct Grammar {
   PushdownAutomaton automaton;
-  std::vector<std::string> notes;  // what of a schema is not held
+  std::vector<std::string> notes;  // the parts of a schema that are not enforced
 };
 
-// Throws Error(usage | format) naming the place: a JSON pointer, an offset, a line. What it takes is bounded by the
-// limits, whatever the source is.
+// Throws Error(usage | format) naming the position: a JSON pointer, an offset, a line. Time and memory are bounded by
+// the limits, whatever the source.
 Grammar compile_grammar(const GrammarSource& source, const GrammarLimits& limits = {});
 
 }  // namespace headroom

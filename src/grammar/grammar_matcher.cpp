@@ -30,13 +30,13 @@ GrammarMatcher::GrammarMatcher(const PushdownAutomaton& automaton, const TokenTr
 
 int64_t GrammarMatcher::memory_bytes() const {
   const auto mask = static_cast<int64_t>(mask_.words().size_bytes());
-  // One more while it is made.
+  // One more during construction.
   return configurations_.memory_bytes() + 2 * mask + std::max(cache_bytes(), largest_kept()) + largest_kept() +
          static_cast<int64_t>(path_.size() * sizeof(ConfigurationId));
 }
 
 int64_t GrammarMatcher::largest_kept() const {
-  // A list that grows takes up to twice what is in it.
+  // A growing list takes up to twice its contents.
   return static_cast<int64_t>(2 * sizeof(KeptMask) + mask_.words().size_bytes() +
                               2 * most_leaving() * sizeof(uint32_t));
 }
@@ -76,7 +76,7 @@ const TokenMask& GrammarMatcher::allowed() {
     else
       compute();
   });
-  // An id that ends the text may be a token of text too, which it then is not.
+  // The id that ends the text may also be an ordinary token; it is then not used as one.
   for (const int32_t id : end_ids_) mask_.set(id, may_end());
   known_ = true;
   return mask_;
@@ -92,7 +92,7 @@ void GrammarMatcher::compute() {
   for (const uint32_t node : part->leaving) walk(split.behind, node + 1, trie_.skip(node), mask_, nullptr);
 }
 
-// The text's beginning, which loses spaces.
+// The text's beginning, where spaces are dropped.
 void GrammarMatcher::compute_first() {
   if (tokens_.only_of_first_token()) {
     walk(at_, 1, trie_.size(), mask_, nullptr, true);

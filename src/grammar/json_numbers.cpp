@@ -13,7 +13,7 @@
 namespace headroom {
 namespace {
 
-// Numbers from 0 on whose integer part has `length` digits, between bounds that are not negative.
+// Numbers from 0 on whose integer part has `length` digits, between non-negative bounds.
 class DigitStates {
  public:
   DigitStates(AutomatonBuilder& builder, const NumberBound& least, const std::optional<NumberBound>& most,
@@ -25,7 +25,7 @@ class DigitStates {
         length_(length),
         next_(next) {}
 
-  // Nothing where no number of that length lies between the bounds.
+  // Nothing if no number of that length is between the bounds.
   std::optional<GrammarStateId> start() {
     if (least_.value.integer.size() > length_ || (most_ && most_->value.integer.size() < length_)) return std::nullopt;
     return from(0, {least_.value.integer.size() == length_, most_ && most_->value.integer.size() == length_});
@@ -49,7 +49,7 @@ class DigitStates {
     return !(tight.high && most_->exclusive && rest_is_zero(most_->value, at));
   }
 
-  // Behind `at` digits of the integer part and the fraction.
+  // After `at` digits of the integer part and the fraction.
   GrammarStateId from(size_t at, Tight tight) {
     const std::tuple key{at, tight.low, tight.high};
     if (const auto found = states_.find(key); found != states_.end()) return found->second;
@@ -144,7 +144,7 @@ GrammarStateId number_between(AutomatonBuilder& builder, const NumberRange& rang
     signs.push_back(magnitudes(builder, from, range.most, fraction_digits, next));
   }
   if (least_below) {
-    // Of numbers below 0 the one of larger size is the lesser; 0 itself has no sign.
+    // Of negative numbers the one of larger magnitude is smaller; 0 itself has no sign.
     const NumberBound from = most_below ? opposite(*range.most) : NumberBound{{}, true};
     std::optional<NumberBound> to;
     if (range.least) to = opposite(*range.least);

@@ -9,13 +9,12 @@
 
 namespace headroom {
 
-// A decimal number: digits before the point without zeros in front ("0" alone), digits behind it without zeros at the
-// end.
+// A decimal number: digits before the point without leading zeros ("0" alone), digits after it without trailing zeros.
 struct Decimal {
   bool negative = false;
   std::string integer = "0", fraction;
 
-  // The number as JSON has it; nothing for one beyond 10^40 or with more than 40 digits behind the point.
+  // The number as written in JSON; nothing for one beyond 10^40 or with more than 40 digits after the point.
   static std::optional<Decimal> of(const OrderedJson& number);
   bool is_zero() const { return integer == "0" && fraction.empty(); }
 };
@@ -29,8 +28,8 @@ struct NumberRange {
   std::optional<NumberBound> least, most;
 };
 
-// A number of the range without an exponent, with at most `fraction_digits` behind the point (0: an integer), or more
-// where a bound has more, and at most JsonValues::kIntegerDigits before it.
+// A number of the range without an exponent, with at most `fraction_digits` after the point (0: an integer), or more if
+// a bound has more, and at most JsonValues::kIntegerDigits before it.
 GrammarStateId number_between(AutomatonBuilder& builder, const NumberRange& range, int64_t fraction_digits,
                               GrammarStateId next);
 

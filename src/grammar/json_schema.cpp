@@ -62,8 +62,8 @@ void SchemaRules::make() {
   }
 }
 
-// Schemas that stand for another one call its rule; others are made flat, with places of their own for what is below
-// them, as it may differ from what the schema has there.
+// Schemas that are references call the rule of their target; others are flattened, with separate positions for their
+// parts, which may differ from the schema's own.
 GrammarStateId SchemaRules::states_of(const Waiting& waiting) {
   const OrderedJson& schema = *waiting.schema;
   constexpr GrammarStateId end = AutomatonBuilder::end();
@@ -88,7 +88,7 @@ GrammarStateId SchemaRules::states_of(const Waiting& waiting) {
   return plain_states({flat, pointer});
 }
 
-// Each alternative, together with what stands beside the list of them.
+// Each alternative, merged with the schema's other keywords.
 std::vector<GrammarStateId> SchemaRules::alternatives(const OrderedJson& schema, const std::string& keyword,
                                                       const SchemaPart& owner, const std::string& pointer) {
   const OrderedJson& list = schema.at(keyword);
@@ -110,7 +110,7 @@ std::vector<GrammarStateId> SchemaRules::alternatives(const OrderedJson& schema,
 
 namespace {
 
-// The keywords that are held, by the type of values that they are about.
+// The enforced keywords, by the type of value to which they apply.
 struct TypeKeyword {
   std::string_view type;
   std::string_view keyword;
@@ -141,7 +141,7 @@ bool has_type(const OrderedJson& value, const std::string& type) {
 
 }  // namespace
 
-// The types that a schema names or, without any, those that its keywords are about; none: every value.
+// The types that a schema names or, without any, those to which its keywords apply; none: every value.
 std::vector<std::string> SchemaRules::types_of(const OrderedJson& schema) {
   std::vector<std::string> types = schema_types(schema);
   if (schema.contains("type")) {

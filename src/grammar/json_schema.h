@@ -1,4 +1,4 @@
-// JSON Schema as a grammar of the JSON texts that are valid.
+// JSON Schema as a grammar of valid JSON texts.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace headroom {
 
-// Adds the rules of a schema; the first is the whole text. `source` names it in errors, with the JSON pointer of the
-// place. `notes`: keywords that are not held. Throws Error(usage | format).
+// Adds the rules of a schema; the first is the whole text. `source` names it in errors, with the JSON pointer. `notes`:
+// keywords that are not enforced. Throws Error(usage | format).
 void add_json_schema(std::string_view text, const std::string& source, AutomatonBuilder& builder,
                      std::vector<std::string>& notes);
 

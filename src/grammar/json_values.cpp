@@ -11,7 +11,7 @@ namespace {
 
 constexpr GrammarStateId kEndOfRule = PushdownAutomaton::kEnd;
 
-// What a string has between its quotes as it is.
+// The characters that are not escaped in a string.
 CodePointSet plain_characters() {
   CodePointSet set(0x20, CodePointSet::kLast);
   CodePointSet marks(U'"');
@@ -162,7 +162,7 @@ GrammarRuleId JsonValues::array(int depth) {
 GrammarRuleId JsonValues::key_other_than(const std::set<std::string>& names) {
   std::set<std::u32string> spelled;
   for (const std::string& name : names) {
-    if (json_spelling(name) != name) continue;  // is never written without an escape
+    if (json_spelling(name) != name) continue;  // never written without an escape
     if (name.size() > 256)
       builder_.refuse("a property's name has more than 256 bytes, which is not supported beside additionalProperties");
     spelled.insert(code_points_of(name));
@@ -174,7 +174,7 @@ GrammarRuleId JsonValues::key_other_than(const std::set<std::string>& names) {
   return rule;
 }
 
-// Behind `at` characters that all of `names` begin with.
+// After `at` characters with which all of `names` begin.
 GrammarStateId JsonValues::key_from(const std::set<std::u32string>& names, size_t at, GrammarStateId rest) {
   builder_.step();
   CodePointSet others = plain_characters();

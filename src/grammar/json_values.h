@@ -12,18 +12,18 @@
 
 namespace headroom {
 
-// Between the tokens of JSON stands at most one space: behind { [ , : and before } ].
+// There is at most one space between JSON tokens: after { [ , : and before } ].
 class JsonValues {
  public:
   // Levels of arrays and objects of a value that no schema describes.
   static constexpr int kDepth = 16;
-  // Digits before and behind the point of a number, at most.
+  // Digits before and after the point of a number, at most.
   static constexpr int64_t kIntegerDigits = 18, kFractionDigits = 15;
 
   explicit JsonValues(AutomatonBuilder& builder) : builder_(builder) {}
 
   GrammarStateId space(GrammarStateId next);
-  // One character of a string, as it is or as an escape; surrogates in pairs only.
+  // One character of a string, plain or escaped; surrogates only in pairs.
   GrammarRuleId character();
   GrammarRuleId string();
   GrammarRuleId integer();

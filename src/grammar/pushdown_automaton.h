@@ -26,7 +26,7 @@ struct GrammarState {
 };
 
 struct PushdownAutomaton {
-  static constexpr GrammarStateId kEnd = 0;  // of every rule: a call with kEnd behind it needs no stack
+  static constexpr GrammarStateId kEnd = 0;  // of every rule: a call followed by kEnd needs no stack
 
   std::vector<GrammarState> states;
   std::vector<ByteSet> sets;

@@ -123,7 +123,7 @@ class RegularExpressionParser {
     return inside;
   }
 
-  // Behind a backslash.
+  // After a backslash.
   CodePointSet escape(bool in_brackets) {
     const char32_t code = reader_.take();
     switch (code) {

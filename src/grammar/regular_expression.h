@@ -1,4 +1,4 @@
-// Regular expressions: a subset that JavaScript and Python read alike.
+// Regular expressions: a subset with the same meaning in JavaScript and Python.
 #pragma once
 
 #include <string>

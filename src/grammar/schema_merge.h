@@ -1,4 +1,4 @@
-// Schemas that hold at once as one schema: $ref and allOf resolved.
+// Merges schemas that apply together into one schema: $ref and allOf are resolved.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace headroom {
 
-// Whether a keyword says nothing about which values are valid.
+// Whether a keyword does not affect which values are valid.
 bool is_annotation(std::string_view keyword);
 
 class SchemaMerge {
@@ -19,14 +19,14 @@ class SchemaMerge {
   // `root` is the whole schema; both outlive this.
   SchemaMerge(const OrderedJson& root, AutomatonBuilder& builder);
 
-  // The schema that a $ref names: "#", "#/$defs/name". Throws Error(usage).
+  // The target of a $ref: "#", "#/$defs/name". Throws Error(usage).
   const OrderedJson& target(const OrderedJson& reference) const;
-  // A schema without annotations, $ref and allOf that holds for the same values. Throws Error(usage) where two parts
-  // say what one schema cannot.
+  // An equivalent schema without annotations, $ref and allOf. Throws Error(usage) if two parts cannot be expressed by
+  // one schema.
   OrderedJson flat(const OrderedJson& schema, int depth = 0);
 
-  // Counts the text of a schema that has been made. Throws Error(usage) where all of them are beyond most_bytes() of
-  // the whole schema's text.
+  // Counts the text of a merged schema. Throws Error(usage) if all of them exceed most_bytes() of the whole schema's
+  // text.
   void count(const OrderedJson& schema);
   static int64_t most_bytes(int64_t text) { return (int64_t{16} << 10) + 16 * text; }
 
@@ -39,7 +39,7 @@ class SchemaMerge {
   int64_t most_, bytes_ = 0;
 };
 
-// A list of a schema's types: those of `type`, none where it has none.
+// A list of a schema's types: those of `type`, empty if there is none.
 std::vector<std::string> schema_types(const OrderedJson& schema);
 
 }  // namespace headroom

@@ -15,10 +15,10 @@ struct ObjectMember {
   bool required;
 };
 
-// What an object's schema says.
+// The keywords of an object's schema.
 struct ObjectParts {
   std::vector<ObjectMember> members;
-  std::optional<GrammarRuleId> additional;  // the rule of further members
+  std::optional<GrammarRuleId> additional;  // the rule of additional members
 };
 
 // "a/b~c" as a part of a JSON pointer.
@@ -39,7 +39,7 @@ std::set<std::string> required_names(SchemaRules& rules, const OrderedJson& sche
   return names;
 }
 
-// Those that are described; what is left of `required` is not.
+// The described ones; the rest of `required` is not.
 void add_properties(SchemaRules& rules, const SchemaPlace& at, std::set<std::string>& required, ObjectParts& parts) {
   const OrderedJson& properties = at.schema->at("properties");
   if (!properties.is_object()) rules.builder().refuse("properties is not an object");
@@ -65,7 +65,7 @@ ObjectParts object_parts(SchemaRules& rules, const SchemaPlace& at) {
   if (more)
     parts.additional =
         rules.rule_of(at.pointer + "/additionalProperties", more == any.get() ? any : SchemaPart{at.schema, more});
-  for (const std::string& name : required) {  // that no property describes
+  for (const std::string& name : required) {  // not described by a property
     if (!parts.additional && schema.contains("additionalProperties"))
       rules.builder().refuse(fmt::format("\"{}\" is required, and neither a property nor an additional one", name));
     if (!parts.additional) parts.additional = rules.rule_of(at.pointer + "/required", any);
@@ -75,7 +75,7 @@ ObjectParts object_parts(SchemaRules& rules, const SchemaPlace& at) {
   return parts;
 }
 
-// Bounds on the number of members are held where they follow from the rest.
+// Bounds on the number of members are accepted if they follow from the rest.
 void check_member_counts(SchemaRules& rules, const OrderedJson& schema, const ObjectParts& parts) {
   const auto required = std::count_if(parts.members.begin(), parts.members.end(),
                                       [](const ObjectMember& member) { return member.required; });
@@ -97,7 +97,7 @@ GrammarStateId schema_object_states(SchemaRules& rules, const SchemaPlace& at) {
   AutomatonBuilder& builder = rules.builder();
   JsonValues& values = rules.values();
   const GrammarStateId close = builder.literal("}", AutomatonBuilder::end());
-  // What goes on where no member has been written yet, and behind one.
+  // The continuation if no member has been written yet, and after one.
   GrammarStateId first = close, behind = values.space(close);
   if (parts.additional) {
     std::set<std::string> names;
@@ -121,7 +121,7 @@ GrammarStateId schema_object_states(SchemaRules& rules, const SchemaPlace& at) {
 
 namespace {
 
-// The rule of each element: those of the prefix, then one for all others, where there may be any.
+// The rule of each element: those of the prefix, then one for all others, if any number may follow.
 struct ArrayParts {
   std::vector<GrammarRuleId> prefix;
   std::optional<GrammarRuleId> others;
@@ -166,7 +166,7 @@ GrammarStateId schema_array_states(SchemaRules& rules, const SchemaPlace& at) {
   };
   const GrammarStateId close = builder.literal("]", AutomatonBuilder::end());
   const GrammarStateId close_behind = values.space(close);
-  // Backwards from where the count does not matter any more, or is full.
+  // Backwards from where the count no longer matters, or is at its maximum.
   int64_t count = most >= 0 ? most : std::max({least, prefix, int64_t{1}});
   GrammarStateId behind = close_behind, last = close;
   if (most < 0) {

@@ -5,8 +5,8 @@
 
 namespace headroom {
 
-// Properties in the schema's order, those that are not required may be left out; then additional ones where the schema
-// asks for them. Without additionalProperties a schema that lists properties has no others.
+// Properties in the schema's order, of which those that are not required may be left out; then additional ones if the
+// schema has them. Without additionalProperties a schema that lists properties has no others.
 GrammarStateId schema_object_states(SchemaRules& rules, const SchemaPlace& at);
 
 // prefixItems (or a list of items), then items, between minItems and maxItems.

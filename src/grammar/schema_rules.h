@@ -1,4 +1,4 @@
-// The rules of a schema's parts, one for each place that is used.
+// The rules of a schema's parts, one for each part that is used.
 #pragma once
 
 #include <deque>
@@ -12,7 +12,7 @@
 
 namespace headroom {
 
-// A part of a schema, which keeps alive what it is a part of.
+// A part of a schema, which keeps the document that contains it alive.
 using SchemaPart = std::shared_ptr<const OrderedJson>;
 
 struct SchemaPlace {
@@ -27,14 +27,14 @@ class SchemaRules {
   // Makes the rules of the whole schema.
   void make();
 
-  // The rule of the schema at a place; it is made later.
+  // The rule of the schema at a position; it is made later.
   GrammarRuleId rule_of(const std::string& pointer, SchemaPart schema);
 
   AutomatonBuilder& builder() { return builder_; }
   JsonValues& values() { return values_; }
-  // Says that something of the schema is not held.
+  // Notes that something of the schema is not enforced.
   void note(std::string text);
-  // A keyword that counts something. Throws Error(usage) for what is not a count.
+  // A keyword with a count. Throws Error(usage) if it is not one.
   int64_t count_of(const OrderedJson& schema, const char* keyword, int64_t otherwise) const;
 
  private:

@@ -11,7 +11,7 @@
 namespace headroom {
 namespace {
 
-// Leap days are left out: whether one is valid depends on the year.
+// Leap days are not accepted: whether one is valid depends on the year.
 constexpr const char* kDate =
     R"([1-9]\d{3}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8])))";
 constexpr const char* kTime = R"(([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d))";
@@ -47,7 +47,7 @@ std::optional<NumberBound> bound_of(SchemaRules& rules, const OrderedJson& schem
   for (const char* keyword : {inclusive, exclusive}) {
     if (!schema.contains(keyword)) continue;
     const OrderedJson& value = schema.at(keyword);
-    if (value.is_boolean() && keyword == exclusive) {  // of draft 4: about the other keyword
+    if (value.is_boolean() && keyword == exclusive) {  // draft 4: refers to the other keyword
       if (found) found->exclusive = value.get<bool>();
       continue;
     }

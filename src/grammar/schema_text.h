@@ -5,7 +5,7 @@
 
 namespace headroom {
 
-// A string between minLength and maxLength, or of `pattern`, or of a format that is held: date, time, date-time, uuid,
+// A string between minLength and maxLength, or of `pattern`, or of an enforced format: date, time, date-time, uuid,
 // ipv4, email.
 GrammarStateId schema_string_states(SchemaRules& rules, const OrderedJson& schema);
 

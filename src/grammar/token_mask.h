@@ -1,4 +1,4 @@
-// Which tokens of a vocabulary may come next.
+// The tokens of a vocabulary that may come next.
 #pragma once
 
 #include <bit>

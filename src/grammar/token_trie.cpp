@@ -7,7 +7,7 @@
 namespace headroom {
 namespace {
 
-// The bytes of all tokens, one behind the other.
+// The bytes of all tokens, one after another.
 struct AllTokens {
   std::string text;
   std::vector<uint32_t> begins;  // and the end of the last

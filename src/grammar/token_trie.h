@@ -1,4 +1,4 @@
-// The bytes of a vocabulary's tokens as a trie, in the order in which a walk comes to its nodes.
+// The bytes of a vocabulary's tokens as a trie, with nodes in the order of a walk.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace headroom {
 
 class TokenTrie {
  public:
-  // Tokens of more bytes, and those without bytes, are in no grammar's text. Of ids below `vocab`.
+  // Longer tokens, and those without bytes, are in no grammar's text. Ids are below `vocab`.
   static constexpr size_t kLongestToken = 255;
 
   TokenTrie(const TokenBytes& tokens, int64_t vocab);
 
-  // Node 0 is the empty text; nodes behind it are in preorder, the children of a node by their bytes.
+  // Node 0 is the empty text; the others are in preorder, the children of a node by their bytes.
   uint32_t size() const { return static_cast<uint32_t>(bytes_.size()); }
   uint8_t byte(uint32_t node) const { return bytes_[node]; }
   uint8_t depth(uint32_t node) const { return depths_[node]; }
@@ -29,8 +29,8 @@ class TokenTrie {
 
   int64_t vocab() const { return vocab_; }
   int64_t memory_bytes() const;
-  // A bound on the heap that building a trie holds, the trie included, of a tokenizer.json of so many bytes: a byte of
-  // a token is a byte of that file, and a node of ten bytes unless other tokens share it.
+  // A bound on the heap for building a trie, including the trie, from a tokenizer.json of so many bytes: a byte of a
+  // token is a byte of that file, and a node of ten bytes unless other tokens share it.
   static constexpr int64_t build_bound(int64_t tokenizer_file_bytes) {
     return 12 * tokenizer_file_bytes + (int64_t{1} << 20);
   }

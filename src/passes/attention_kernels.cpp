@@ -7,11 +7,11 @@
 namespace headroom {
 namespace {
 
-// The set of kernels with sums in a fixed order for a call; empty where nothing measured says so.
+// The set of kernels with sums in a fixed order for a call; empty if no measurement gives one.
 std::string_view ordered_kernels(const OpCall& call, AttentionPass pass, const DeviceFacts& facts,
                                  const Profile& profile) {
   const AttentionShape shape = attention_shape(call);
-  if (!is_mma_head(shape.dim)) return {};  // ours were measured on tensor cores
+  if (!is_mma_head(shape.dim)) return {};  // headroom's own were measured on tensor cores
   const auto rate = [&](std::string_view kernels) { return measured_attention_rate(profile, kernels, call, pass); };
   const double own = rate(kOwnKernels);
   if (own <= 0) return {};
@@ -21,7 +21,7 @@ std::string_view ordered_kernels(const OpCall& call, AttentionPass pass, const D
   return own > cudnn ? kOwnKernels : kCudnnKernels;
 }
 
-// The same of a gradient that may sum in any order, which is expected to be faster where nothing measured says
+// The same for a gradient that may sum in any order, which is assumed to be faster unless a measurement shows
 // otherwise.
 std::string_view gradient_kernels(const OpCall& call, const DeviceFacts& facts, const Profile& profile) {
   const std::string_view ordered = ordered_kernels(call, AttentionPass::backward, facts, profile);

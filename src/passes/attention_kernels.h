@@ -1,4 +1,4 @@
-// Attention on a GPU by cuDNN or by our own kernels, as the profile measured them.
+// Attention on a GPU by cuDNN or by headroom's own kernels, by the profile's measurements.
 //
 // What: sets attribute "kernels" (ops/attention/kernel_choice.h) of attention and its gradient to the faster set, for
 //   the forward and the backward pass apart, at the bound of the sequence length.

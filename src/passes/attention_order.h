@@ -5,7 +5,7 @@
 //     dq, dk, dv = attention_grad(...)   becomes   dq, dk, dv = attention_grad(...) {kernels = cudnn_any_order}
 //   for each call that cuDNN takes and where the profile has no faster set. fixed: never, two runs agree bitwise.
 // Legal when: named (--attention-order any): repeated runs agree to rounding only. bf16 on a GPU of compute capability
-//   8.0 or later; what cuDNN does not take (dropout, soft caps, padding, segments) stays with our own kernels.
+//   8.0 or later; what cuDNN does not take (dropout, soft caps, padding, segments) stays with headroom's own kernels.
 // Placed here because: it is what the choice of attention's kernels asks for (passes/attention_kernels.h); no pass of
 //   its own.
 // Saves: the time that the fixed order costs. Costs: cuDNN's workspace, linear in the length.

@@ -8,9 +8,9 @@
 //   Adapters of LoRA stay in fp32 and are cast where they are multiplied. Trained weights are updated in fp32 registers
 //   and rounded stochastically (ops/update); gradients and optimizer states stay in fp32.
 // Legal when: named (--precision bf16-true): it changes the arithmetic.
-// Placed here because: after lora, whose adapters it leaves wide, and before autodiff, so that the backward pass
-//   follows by itself: a cotangent has its value's dtype, a gradient is summed in fp32.
-// Saves: half of the weights and of the activations. Costs: nothing where bf16 is multiplied natively.
+// Placed here because: after lora, whose adapters it leaves wide, and before autodiff, which derives the backward
+//   pass from it: a cotangent has its value's dtype, a gradient is summed in fp32.
+// Saves: half of the weights and of the activations. Costs: nothing if bf16 is multiplied natively.
 // Manuals: M2 M3 M4 (T05).
 #pragma once
 

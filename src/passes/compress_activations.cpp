@@ -87,7 +87,7 @@ class BodyCompressor {
   Graph& graph_;
   RegionId region_;
   std::map<ValueId, bool> saved_;
-  std::map<ValueId, ValueId> codes_, decoded_;  // decoded: of the block in work
+  std::map<ValueId, ValueId> codes_, decoded_;  // decoded: of the current block
   int32_t block_in_work_ = kNone;
   std::vector<Insertion> insertions_;
 };

@@ -12,20 +12,20 @@
 namespace headroom {
 namespace {
 
-// The input that output `output` of a node is made in the place of, or kNone.
+// The input in whose place output `output` of a node is computed, or kNone.
 ValueId overwritten(const Node& node, size_t output) {
   for (const Alias& alias : must_aliases(node))
     if (static_cast<size_t>(alias.output) == output) return node.inputs[static_cast<size_t>(alias.input)];
   return kNone;
 }
 
-// A value of a lower tier while a unit works on it.
+// A value of a lower tier while a unit uses it.
 struct Window {
-  ValueId value = kNone;   // of the lower tier, as the unit's nodes name it first
+  ValueId value = kNone;   // in the lower tier, as the unit's nodes first name it
   int32_t first = 0;       // position of the first node that needs it
   int32_t last = 0;        // position of the last one
   bool loads = true;       // its contents are needed
-  ValueId newest = kNone;  // on the device: what was made last in its place; kNone while it is only read
+  ValueId newest = kNone;  // on the device: the newest value made in its place; kNone while it is only read
 };
 
 struct Unit {
@@ -99,10 +99,10 @@ class RegionWindows {
       if (overwritten(node, output) == id) unit.roots[node.outputs[output]] = window->value;
   }
 
-  // Gives the unit's nodes windows, and what they write back a value in the lower tier.
+  // Gives the unit's nodes windows, and the values that they write back a place in the lower tier.
   void rewrite(int32_t at, const std::vector<NodeId>& nodes) {
     Unit& unit = units_[static_cast<size_t>(at)];
-    std::unordered_map<ValueId, ValueId> inside;  // what the unit's nodes read instead
+    std::unordered_map<ValueId, ValueId> inside;  // replacements for the inputs of the unit's nodes
     for (Window& window : unit.windows) inside[window.value] = open(at, window);
     for (int32_t position = unit.begin; position < unit.end; ++position) {
       const NodeId id = nodes[static_cast<size_t>(position)];
@@ -117,9 +117,9 @@ class RegionWindows {
       }
       if (!needs) continue;
       const std::optional<RowSlice> slice = row_slice(graph_.node(id).attrs);
-      if (slice) infer_again(graph_, id);  // what is written in a window of a slice is a slice
+      if (slice) infer_again(graph_, id);  // a value written in a window of a slice is a slice
       for (ValueId output : graph_.node(id).outputs) {
-        if (!unit.roots.contains(output)) continue;  // what a node allocates there stays
+        if (!unit.roots.contains(output)) continue;  // values that a node allocates stay on the device
         if (!slice) graph_.value(output).type.tier = Tier::device;
         Window* window = unit.window_of(output);
         window->newest = output;
@@ -130,7 +130,7 @@ class RegionWindows {
       if (window.newest != kNone) close(at, window, nodes);
   }
 
-  // Copies to the device, `depth` units ahead, or only takes room there. Returns the value on the device.
+  // Copies to the device, `depth` units ahead, or only allocates there. Returns the value on the device.
   ValueId open(int32_t at, const Window& window) {
     const Unit& unit = units_[static_cast<size_t>(at)];
     const NodeId user = graph_.region(region_).nodes[static_cast<size_t>(window.first)];
@@ -147,7 +147,7 @@ class RegionWindows {
     }
     const int32_t ahead = ahead_of(at);
     int32_t position = units_[static_cast<size_t>(ahead)].begin;
-    // What an earlier unit wrote, or a copy brought there, must have arrived.
+    // A value that an earlier unit wrote, or a copy brought there, must have arrived.
     if (wait_before(at, source)) position = unit.begin;
     if (const auto made = made_at_.find(source); made != made_at_.end())
       position = std::max(position, made->second + 1);
@@ -157,7 +157,7 @@ class RegionWindows {
     return copy.arrived;
   }
 
-  // Copies what the unit made back to its tier; the copy is waited for `depth` units later.
+  // Copies the unit's results back to their tier; the copies are waited for `depth` units later.
   void close(int32_t at, Window& window, const std::vector<NodeId>& nodes) {
     const NodeId writer = nodes[static_cast<size_t>(window.last)];
     const ValueId over = newest(window.value);
@@ -171,7 +171,7 @@ class RegionWindows {
       if (root == window.value) moved_[made] = copy.arrived;
   }
 
-  // Waits before the unit for what an earlier one copied back; false where none did.
+  // Before the unit, waits for what an earlier one copied back; false if none did.
   bool wait_before(int32_t at, ValueId value) {
     const auto wrote = written_by_.find(value);
     if (wrote == written_by_.end()) return false;
@@ -181,7 +181,7 @@ class RegionWindows {
   }
 
   // The unit `depth` units before this one in the same stretch between loops, or the stretch's first. Units without
-  // windows count where no unit with windows precedes.
+  // windows count if no unit with windows comes before.
   int32_t ahead_of(int32_t at) const {
     const int32_t first = first_window_.at(segment_[static_cast<size_t>(at)]);
     int64_t left = depth_;
@@ -206,8 +206,8 @@ class RegionWindows {
     return segment_[static_cast<size_t>(a)] == segment_[static_cast<size_t>(b)];
   }
 
-  // At one place: what is copied back starts, then what ends there is waited for, new copies start, and last what is
-  // needed next is waited for.
+  // At one position: copies back start, then copies that end there are waited for, new copies start, and last those
+  // that are needed next are waited for.
   void place() {
     std::vector<Insertion> all = stores_;
     for (const Written& written : written_)
@@ -227,10 +227,10 @@ class RegionWindows {
   int64_t depth_;
   const Overwrites& overwrites_;
   std::vector<Unit> units_;
-  std::vector<int32_t> segment_;  // by unit: the stretch between loops that it lies in
+  std::vector<int32_t> segment_;  // by unit: the stretch between loops that contains it
   int32_t segments_ = 0;
   std::map<int32_t, int32_t> first_window_;         // by segment: its first unit with windows
-  std::unordered_map<ValueId, ValueId> moved_;      // what later units and the region's results read instead
+  std::unordered_map<ValueId, ValueId> moved_;      // replacements for later units and the region's results
   std::unordered_map<ValueId, int32_t> made_at_;    // position of the node that makes a value
   std::unordered_map<ValueId, size_t> written_by_;  // value that was copied back -> index in written_
   std::vector<Written> written_;
@@ -243,7 +243,7 @@ bool is_transfer(const Node& node) { return is_transfer(node.op->kind()); }
 
 namespace {
 
-// The node works on a part of a sequence, as others beside it do on the other parts.
+// The node works on a part of a sequence, with others for the other parts.
 bool is_on_part(const Graph& graph, const Node& node) {
   const auto has_part = [&](ValueId id) {
     const std::vector<Dim>& shape = graph.value(id).type.shape;

@@ -20,31 +20,29 @@
 
 namespace headroom {
 
-// True for nodes that overwrite a value of a lower tier whatever it holds, so that nothing need be copied to the
-// device.
+// True for nodes that overwrite a value of a lower tier completely, so that nothing need be copied to the device.
 using Overwrites = std::function<bool(const Node& node, ValueId value)>;
 
-// Moves the storages of `roots` (by ValueId; values that no node makes in the storage of another) to a tier: every
-// value that lies in them. Nodes that read them are not legal until open_windows() has run.
+// Moves the storages of `roots` (by ValueId; values that no node makes in the storage of another) to a tier, with every
+// value in them. Nodes that read them are invalid until open_windows() has run.
 void move_to(Tier tier, Graph& graph, const std::vector<bool>& roots);
 
-// A copy of a value to a tier, and the wait for it, which gives the value that has arrived.
+// A copy of a value to a tier, and the wait for it, whose result is the arrived value.
 struct Copy {
   NodeId start = kNone;
   NodeId wait = kNone;
   ValueId arrived = kNone;
 };
-// Makes both nodes and leaves their places to the caller. With `over`, a value of that tier, the copy takes its
-// storage.
-// With `slice`, of these rows of the source, or from a source that holds them into those of `over`.
+// Makes both nodes; the caller inserts them. With `over`, a value of that tier, the copy uses its storage. With
+// `slice`, copies these rows of the source, or from a source that holds only them into those of `over`.
 Copy make_copy(Graph& graph, ValueId source, Tier to, int32_t block, ValueId over = kNone,
                const std::optional<RowSlice>& slice = {});
 
 // Opens windows for every node of the graph that reads or writes a value of a lower tier and is not a copy.
 void open_windows(Graph& graph, int64_t depth, const Overwrites& overwrites = {});
 
-// The units of a region: by position, the number of the unit that the node belongs to; transfers belong to the unit of
-// the node before them.
+// The units of a region: by position, the number of the node's unit; transfers belong to the unit of the node before
+// them.
 std::vector<int32_t> units_of(const Graph& graph, RegionId region);
 
 // True for the starts and waits of copies and collectives.

@@ -81,7 +81,7 @@ double adapter_factor(double alpha, int64_t rank, bool rank_stabilised) {
 }
 
 ExpertTargets::ExpertTargets(std::span<const std::string> weights, const LoraOptions& options) : options_(options) {
-  std::map<std::string, std::map<ExpertPart, std::string>> halves;  // parameter, part, the weight that targets mean
+  std::map<std::string, std::map<ExpertPart, std::string>> halves;  // parameter, part, the targeted weight
   for (const std::string& name : weights) {
     const std::optional<ExpertWeight> weight = expert_weight(name);
     HR_CHECK(weight, "'{}' is not an expert's weight", name);

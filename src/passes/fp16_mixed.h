@@ -4,12 +4,12 @@
 //     h: f32 = rms_norm(x); y: f32 = linear(h, w)   becomes   h: f16 = rms_norm(x); v: f16 = cast(w); y: f16 =
 //     linear(h, v)
 //   The gradient of the loss is multiplied by the loss scale (train/loss_scaler.h), so that gradients in f16 stay above
-//   2^-24; the update takes the factor back, and is left out where a gradient is not finite.
+//   2^-24; the update divides by it, and is skipped if a gradient is not finite.
 // Legal when: named (--precision 16-mixed): it changes the arithmetic, as torch.autocast with a GradScaler does. An
 //   update waits for the norm of all gradients: not with fused-optimizer.
-// Placed here because: before autodiff, so that the backward pass follows by itself: a cotangent has its value's dtype.
+// Placed here because: before autodiff, which derives the backward pass from it: a cotangent has its value's dtype.
 // Saves: half of most saved activations. Costs: bytes for f16 copies of the weights when these are kept (2 per
-//   parameter), which may need MORE memory than fp32 where the batch is small; a CPU converts every tile of an operand.
+//   parameter), which may need MORE memory than fp32 if the batch is small; a CPU converts every tile of an operand.
 // Manuals: M0 M1 M2 M3 M4 (T04).
 #pragma once
 

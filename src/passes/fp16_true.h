@@ -6,8 +6,8 @@
 //   Trained weights are updated in fp32 registers and rounded stochastically (ops/update); sums of gradients and
 //   optimizer states stay in fp32. The loss is scaled as in fp16-mixed.
 // Legal when: named (--precision 16-true): it changes the arithmetic, and numbers above 65504 become infinite.
-// Placed here because: after lora, whose adapters it leaves wide, and before autodiff, so that the backward pass
-//   follows by itself: a cotangent has its value's dtype, a gradient is summed in fp32.
+// Placed here because: after lora, whose adapters it leaves wide, and before autodiff, which derives the backward
+//   pass from it: a cotangent has its value's dtype, a gradient is summed in fp32.
 // Saves: half of the weights and of the activations. Costs: a CPU converts every tile of an operand.
 // Manuals: M2 M3 M4 (T05).
 #pragma once

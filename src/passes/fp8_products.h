@@ -17,11 +17,11 @@
 
 namespace headroom {
 
-// Why a device has no products in fp8; empty where it has.
+// Why a device has no products in fp8; empty if it has.
 std::string fp8_refusal(const DeviceFacts& facts);
 
-// Acts on the products that the profile expects to be faster so, at the bounds of the graph's symbols. Returns their
-// number.
+// Acts on the products that the profile expects to be faster in fp8, at the bounds of the graph's symbols. Returns
+// their number.
 int64_t multiply_in_fp8(Graph& graph, const Profile& profile);
 
 }  // namespace headroom

@@ -21,19 +21,19 @@ namespace headroom {
 inline constexpr PassInfo kFreeze{"freeze", PassStage::model, TechniqueKind::lossy,
                                   "train a part of the weights only: the others get no gradients and no states"};
 
-// Whether a pattern means a weight: its dot-separated parts are a run of the name's parts, where `*` stands for any
-// letters within a part and `A-B` for the whole numbers from A to B: "layers.0-5", "embed_tokens", "mlp.*_proj".
+// Whether a pattern matches a weight: its dot-separated parts match consecutive parts of the name, where `*` matches
+// any letters within a part and `A-B` the whole numbers from A to B: "layers.0-5", "embed_tokens", "mlp.*_proj".
 bool pattern_means(std::string_view pattern, std::string_view weight);
 
-// The remedy for a pattern with commas, which patterns have none of: the option again, `between` in a comma's place
-// ("--freeze a --freeze b"). Empty for other patterns.
+// The remedy for a pattern with commas, which patterns cannot have: the option repeated, with `between` instead of each
+// comma ("--freeze a --freeze b"). Empty for other patterns.
 std::string pattern_without_commas(std::string_view option, std::string_view pattern, std::string_view between);
 
 // The last of a name's dot-separated parts: "q_proj" of "model.layers.0.self_attn.q_proj".
 std::string_view last_part(std::string_view name);
 
-// The persistent parameters of the graph that the patterns freeze. Throws Error(usage) for a pattern that means no
-// weight, naming the nearest part of a name, and when nothing would be left to train.
+// The persistent parameters of the graph that the patterns freeze. Throws Error(usage) for a pattern that matches no
+// weight, naming the nearest part of a name, and if nothing would be left to train.
 std::set<ValueId> frozen_weights(const Graph& graph, std::span<const std::string> patterns);
 
 }  // namespace headroom

@@ -10,9 +10,9 @@
 namespace headroom {
 namespace {
 
-// An update that moves: its place in the body and the carried gradient it frees.
+// An update that moves: its position in the body and the carried gradient that it frees.
 struct Move {
-  size_t position = 0;  // the update stands after this position of the body
+  size_t position = 0;  // the update comes after this position of the body
   size_t carried = 0;   // index of its gradient among the loop's carried values
   NodeId update = kNone;
   NodeId norm = kNone;  // the squared norm of the same gradient

@@ -39,7 +39,7 @@ class Grouper {
            node.attrs.integer("residual") == 0 && node.attrs.integer("low_rank") == 0;
   }
 
-  // Who reads a member must come after the group. A loop may read anything.
+  // Readers of a member must come after the group. A loop may read anything.
   void close_before(const Node& node) {
     for (Group& group : groups_)
       for (NodeId member : group.members) {

@@ -26,7 +26,7 @@ std::vector<std::string> expert_weights(const Graph& graph) {
   return names;
 }
 
-// PEFT takes targets of experts' names for experts in every layer, so that no module of such a name has an adapter.
+// PEFT matches targets with experts' names only to experts in every layer, so a module with such a name has no adapter.
 std::set<std::string> last_parts(const std::vector<std::string>& weights) {
   std::set<std::string> parts;
   for (const std::string& weight : weights) parts.emplace(last_part(module_of(weight)));
@@ -79,7 +79,7 @@ class Adapter {
       return;
     }
     if (expert_parts_.contains(std::string(last_part(module)))) return;
-    // The head's logits name their dtype too.
+    // The head's logits name their dtype as well.
     const bool router = routers_.contains(graph_.node(product).outputs[0]);
     if (graph_.node(product).attrs.has("dtype") && !router) return;
     modules_.insert(module);
@@ -183,7 +183,7 @@ class Adapter {
     }
   }
 
-  // `names`: the last parts of what can have an adapter.
+  // `names`: the last parts of modules that can have an adapter.
   [[noreturn]] void refuse_stranger(const std::string& target, const std::vector<std::string>& names) const {
     if (const std::string apart = pattern_without_commas("--lora-target-modules", target, " "); !apart.empty())
       throw Error(ErrorKind::usage, fmt::format("--lora-target-modules {} is not a name", target), apart);

@@ -1,9 +1,9 @@
-// lora: trains small matrices beside frozen ones (Hu et al. 2021, "LoRA", equation 3).
+// lora: trains small matrices on top of frozen ones (Hu et al. 2021, "LoRA", equation 3).
 //
 // What: every targeted product y = x W^T gets a second path through a bottleneck of r values per token,
 //     t = linear(x, A); s = scale(t) {factor = alpha / r}; y' = y + linear(s, B)
 //   with A [r, in] and B [out, r]; rank-stabilised (Kalajdzievski 2023): factor = alpha / sqrt(r). All other weights
-//   are frozen, but for the modules to save, which are trained whole. With a dropout rate t = linear(dropout(x), A) in
+//   are frozen, except the modules to save, which are trained in full. With a dropout rate t = linear(dropout(x), A) in
 //   training. A router's product likewise. Products of experts get matrices for each expert:
 //     t = expert_linear(x, A, offsets); s = scale(t); y' = expert_linear(s, B, offsets, y) {addend}
 //   with A [experts, r, in] and B [experts, out, r]; an expert's gate and up share t (passes/expert_adapters.h).
@@ -29,18 +29,18 @@ inline constexpr PassInfo kLora{"lora", PassStage::model, TechniqueKind::lossy,
 struct LoraOptions {
   int64_t rank = 0;  // 0: none
   double alpha = 8;
-  double dropout = 0;  // rate on what A reads, in training
+  double dropout = 0;  // rate on the input of A, in training
   bool rank_stabilised = false;
   std::vector<std::string> targets{"all-linear"};  // patterns of module names (passes/freeze.h)
-  std::vector<std::string> modules_to_save;        // trained whole beside them
+  std::vector<std::string> modules_to_save;        // trained in full with the adapters
 };
 
 // Adds the adapters to every targeted product of the region; a second region that reads the same weights gets the same
-// adapters. The head's logits get none. Returns the number of products. Throws Error(usage) for a target that means
-// none, with the names there are, for one half of what experts share, and for dropout before experts or routers.
+// adapters. The head's logits get none. Returns the number of products. Throws Error(usage) for a target that matches
+// none, with the existing names, for one half of what experts share, and for dropout before experts or routers.
 int64_t add_lora(Graph& graph, RegionId region, const LoraOptions& options);
 
-// The weights that stay frozen: all but adapters and modules to save. Throws Error(usage) for a module that is none.
+// The weights that stay frozen: all except adapters and modules to save. Throws Error(usage) for an unknown module.
 std::vector<ValueId> lora_frozen(const Graph& graph, const LoraOptions& options);
 
 // The prefix of every name in an adapter's file.

@@ -37,7 +37,7 @@ class Slots {
   }
 
  private:
-  // Before what reads one of them come the nodes that wait; then all of it reads the new values.
+  // Before the first reader of one of them come the waiting nodes; then all readers use the new values.
   void settle(std::vector<ValueId>& reads) {
     const bool any = std::any_of(reads.begin(), reads.end(), [&](ValueId id) { return replaced_.contains(id); });
     if (!any) return;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr Product kForward{ProductPart::output}, kInputGradient{ProductPart::input_gradient};
 
-// What a product adds to its own: linear's residual, linear_dx's addend; or kNone.
+// The value that a product adds to its own: linear's residual, linear_dx's addend; or kNone.
 ValueId added(const Node& node) {
   const ValueId residual = operand(node, "residual");
   return residual != kNone ? residual : operand(node, "addend");
@@ -51,7 +51,7 @@ class Joiner {
                               (product == kInputGradient && merge(other, id, id)));
   }
 
-  // The product that computes a value which only node `id`, of the same block and stage, reads.
+  // The product that computes a value read only by node `id`, of the same block and stage.
   NodeId product_before(Product product, ValueId value, NodeId id) const {
     if (value == kNone) return kNone;
     const NodeId producer = producers_[static_cast<size_t>(value)];
@@ -66,13 +66,13 @@ class Joiner {
     if (depth(thin).symbol >= 0 || depth(thin).constant > kLowRankMost) return false;
     if (depth(wide).symbol < 0 && depth(wide).constant <= depth(thin).constant) return false;
     const DType dtype = graph_.value(wide.inputs[0]).type.dtype;
-    const Type& factor = graph_.value(operand(thin, "weight")).type;  // of a tiny model the base itself may be thin
+    const Type& factor = graph_.value(operand(thin, "weight")).type;  // in a tiny model the base itself may be thin
     return graph_.value(thin.inputs[0]).type.dtype == dtype && factor.dtype == dtype && factor.storage.dense() &&
            thin.attrs.text("layout", "out_in") == "out_in" && thin.attrs.integer("bias") == 0 &&
            thin.attrs.integer("low_rank") == 0 && wide.attrs.integer("low_rank") == 0;
   }
 
-  // Node `at` becomes the product of `wide` with that of `thin`; what the earlier of the two adds is added.
+  // Node `at` becomes the product of `wide` with that of `thin`; the addend of the earlier of the two is added.
   bool merge(NodeId wide_id, NodeId thin_id, NodeId at) {
     const Node wide = graph_.node(wide_id), thin = graph_.node(thin_id);
     if (!thin_beside(thin, wide)) return false;

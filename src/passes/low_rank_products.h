@@ -1,4 +1,4 @@
-// Low-rank products join the wide ones beside them: the second half of technique "lora".
+// Low-rank products join the wide ones: the second half of technique "lora".
 //
 // What, for a layer with adapters and for the gradient that it passes on:
 //     u = linear(s, B); y' = add(linear(x, W), u)      becomes   y' = linear(x, W, s, B) {low_rank = 1}
@@ -14,7 +14,7 @@
 
 namespace headroom {
 
-// The most that a product's depth may be to join another.
+// The largest inner dimension of a product that joins another.
 inline constexpr int64_t kLowRankMost = 256;
 
 // Acts on every program of the graph. Returns the number of products joined.

@@ -37,7 +37,7 @@ void narrow_products(Graph& graph, RegionId region, DType narrow) {
       graph.node(id).inputs[static_cast<size_t>(index)] = at->second;
     }
     Node& node = graph.node(id);
-    // "bf16" stands for the narrow type, whichever it is.
+    // "bf16" means the narrow type, whichever it is.
     if (const std::string_view dtype = node.op->narrow_dtype(node.attrs); !dtype.empty())
       node.attrs.set("dtype", dtype == "bf16" ? name : std::string(dtype));
     infer_again(graph, id);
@@ -50,7 +50,7 @@ void round_in_products(Graph& graph, RegionId region) {
   std::map<ValueId, ValueId> weights;  // cast -> weight
   for (NodeId id : graph.region(region).nodes) {
     Node& node = graph.node(id);
-    // Matrices of adapters are small, and become operands of the product beside them; those of experts do not.
+    // Matrices of adapters are small, and become operands of the wide product; those of experts do not.
     if (is_weight_cast(graph, node) && !joins_products(graph.value(node.inputs[0])))
       weights[node.outputs[0]] = node.inputs[0];
     for (int index : node.op->rounded_inputs()) {

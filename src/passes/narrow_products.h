@@ -1,4 +1,4 @@
-// Products in a narrow type, bf16 or f16, with fp32 sums: what the mixed precisions have in common.
+// Products in a narrow type, bf16 or f16, with fp32 sums: the common part of the mixed precisions.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@ namespace headroom {
 // elementwise ops read are stored in it.
 void narrow_products(Graph& graph, RegionId region, DType narrow);
 
-// Lets ops that can round weights themselves read them in fp32 (Op::rounded_inputs): nothing holds a narrow copy.
+// Lets ops that can round weights themselves read them in fp32 (Op::rounded_inputs): no narrow copies are kept.
 void round_in_products(Graph& graph, RegionId region);
 
 // Replaces the casts of persistent weights in the region by persistent narrow values (role parameter, named

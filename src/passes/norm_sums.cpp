@@ -7,7 +7,7 @@
 namespace headroom {
 namespace {
 
-// A norm that adds a residual where its attribute says so, and adds none yet.
+// A norm whose attribute lets it add a residual, and that adds none yet.
 bool takes_residual(const Node& node) {
   if (!node.op || node.op->kind() != OpKind::norm || node.attrs.integer("residual") != 0) return false;
   Attrs attrs = node.attrs;
@@ -15,7 +15,7 @@ bool takes_residual(const Node& node) {
   return node.op->operands(attrs, node.inputs.size() + 1).back() == "residual";
 }
 
-// What the sum adds to the norm's result, where it alone reads that; else kNone.
+// The value that the sum adds to the norm's result, if only the sum reads that; else kNone.
 ValueId residual_of(const GraphIndex& index, const Node& norm, const Node& sum) {
   if (!takes_residual(norm) || !sum.op || sum.op->kind() != OpKind::sum) return kNone;
   if (norm.block != sum.block || norm.stage != sum.stage) return kNone;

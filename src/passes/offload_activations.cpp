@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kSmall = 16;  // values below this part of the largest stay
 
-// What is small does not depend on the micro-batch: sizes are those of one sequence.
+// Whether a value is small does not depend on the micro-batch: sizes are those of one sequence.
 Bindings of_one_sequence(const Graph& graph) {
   Bindings bindings = graph.bounds();
   if (const SymbolId batch = graph.find_symbol("batch"); batch != kNone) bindings[static_cast<size_t>(batch)] = 1;
@@ -73,7 +73,8 @@ class BodyOffloader {
     }
   }
 
-  // Copies a value to its tier where it is made; the copy is waited for `depth` units later, and before it is needed.
+  // Copies a value to its tier where it is computed; the copy is waited for `depth` units later, and before the value
+  // is needed.
   void store(ValueId id, const Saved& saved, const std::vector<int32_t>& units) {
     const int32_t block = graph_.node(graph_.region(region_).nodes[static_cast<size_t>(saved.made)]).block;
     const Copy copy = make_copy(graph_, id, to_, block);

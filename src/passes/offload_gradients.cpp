@@ -8,7 +8,7 @@
 namespace headroom {
 namespace {
 
-// What allocates the accumulators of matrices that a loop of a region carries.
+// The node that allocates the accumulators of matrices carried by a loop of a region.
 std::vector<NodeId> carried_matrices(const Graph& graph, RegionId region) {
   std::set<ValueId> carried;
   for (NodeId id : graph.region(region).nodes)
@@ -23,7 +23,7 @@ std::vector<NodeId> carried_matrices(const Graph& graph, RegionId region) {
   return out;
 }
 
-// The first addition of a step to an accumulator: it overwrites in the loop's first trip.
+// The first addition of a step to an accumulator: it overwrites in the loop's first iteration.
 bool is_first_addition(const Node& node, ValueId) { return node.attrs.text("accumulate") == "carried"; }
 
 }  // namespace
