@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kTemporary = ".tmp-";
-// Where rename cannot exchange, the older directory waits under this name while the new one takes its place.
+// If rename cannot exchange, the older directory has this name while the new one replaces it.
 constexpr std::string_view kSetAside = ".old-";
 
 [[noreturn]] void fail(std::string_view verb, const fs::path& path, const std::error_code& status) {
@@ -68,8 +68,8 @@ MarkedName split_mark(const std::string& file_name, std::string_view mark) {
 
 bool is_gone(int64_t process) { return ::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH; }
 
-// A live writer holds a lock on its temporary directory; for files, and where the file system has no locks, the process
-// id decides.
+// A live writer holds a lock on its temporary directory; for files, and on file systems without locks, the process id
+// decides.
 bool is_stale(const fs::path& temporary, int64_t process) {
   std::error_code status;
   if (!fs::is_directory(temporary, status)) return process == ::getpid() || is_gone(process);
@@ -110,8 +110,7 @@ void sync_tree(const fs::path& directory) {
   sync_path(directory, O_DIRECTORY);
 }
 
-// Puts `from` in the place of the existing directory `to`; what was there ends under the name `from` or set aside, to
-// be removed.
+// Replaces the existing directory `to` by `from`; the old one ends under the name `from` or set aside, to be removed.
 void replace_directory(const fs::path& from, const fs::path& to, const fs::path& set_aside) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return;
   if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) fail_errno("rename", from);
@@ -123,7 +122,7 @@ void replace_directory(const fs::path& from, const fs::path& to, const fs::path&
   fail_errno("rename", from);
 }
 
-// Of `only`, or of all.
+// Of `only`, or of all names.
 void recover_names(const fs::path& parent, const std::string* only) {
   std::vector<std::string> marked;
   each_name_in(parent, [&](const std::string& name) {

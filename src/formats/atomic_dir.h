@@ -1,5 +1,5 @@
-// Files and directories that appear whole or not at all: written beside under a temporary name, fsynced, renamed. A
-// kill at any moment leaves the last good one.
+// Files and directories that appear completely or not at all: written under a temporary name in the same folder,
+// fsynced, renamed. A kill at any moment leaves the last good one.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace headroom {
 
-// Writes a directory `name` through `name.tmp-PID`. Holds a lock on the temporary one, by which others know that it is
-// not stale.
+// Writes a directory `name` through `name.tmp-PID`. Holds a lock on the temporary one, which tells other processes that
+// it is not stale.
 class AtomicDirectory {
  public:
-  // Recovers and clears what killed processes left (as recover_directory), then creates the temporary one and missing
-  // parents. Throws Error(run).
+  // Recovers and clears the leftovers of killed processes (as recover_directory), then creates the temporary one and
+  // missing parents. Throws Error(run).
   explicit AtomicDirectory(const std::filesystem::path& final_path);
   AtomicDirectory(const AtomicDirectory&) = delete;
   AtomicDirectory& operator=(const AtomicDirectory&) = delete;
@@ -25,9 +25,8 @@ class AtomicDirectory {
   // Where to write: the temporary directory.
   const std::filesystem::path& path() const { return temporary_; }
 
-  // fsyncs every file and directory below path(), renames it to the final name (an older one is swapped out in the same
-  // instant where the file system can, and removed after), fsyncs the parent. Throws Error(run); the older one then
-  // still stands.
+  // fsyncs every file and directory below path(), renames it to the final name (an older one is exchanged atomically if
+  // the file system can, and removed after), fsyncs the parent. Throws Error(run); the older one then remains.
   void commit();
 
  private:
@@ -44,25 +43,25 @@ void recover_directory(const std::filesystem::path& final_path);
 // recover_directory for every final name in `parent` that has temporaries. A missing parent is not an error.
 void recover_directories_in(const std::filesystem::path& parent);
 
-// Removes a directory through a temporary name, so that a kill in between leaves no directory of the final name with
-// only a part of its files. Throws Error(run).
+// Removes a directory through a temporary name, so that a kill meanwhile leaves no directory of the final name with
+// only some of its files. Throws Error(run).
 void remove_directory(const std::filesystem::path& path);
 
-// The name of this process's unfinished `path`, beside it.
+// The name of this process's unfinished `path`, in the same folder.
 std::filesystem::path temporary_beside(const std::filesystem::path& path);
 
-// Writes a small file durably: beside, fsync, rename, fsync of the directory. Throws Error(run).
+// Writes a small file durably: temporary name, fsync, rename, fsync of the directory. Throws Error(run).
 void write_text_durably(const std::filesystem::path& path, std::string_view text);
 
 // Renames a file that is written and fsynced over `to`, and fsyncs the directory. Throws Error(run).
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 
-// Copies a file with a 64 KiB buffer: beside, fsync, rename, fsync of the directory. Throws Error(usage) when `from` is
-// missing, Error(run) on I/O errors.
+// Copies a file with a 64 KiB buffer: temporary name, fsync, rename, fsync of the directory. Throws Error(usage) if
+// `from` is missing, Error(run) on I/O errors.
 void copy_file_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 
-// Calls body(name) for the names in a directory, in the system's order, one in memory at a time; none where it is
-// missing. Throws Error(run) when it cannot be read to its end.
+// Calls body(name) for the names in a directory, in the system's order, one in memory at a time; does nothing if it is
+// missing. Throws Error(run) if it cannot be read to its end.
 void each_name_in(const std::filesystem::path& directory, const std::function<void(const std::string& name)>& body);
 
 // fsyncs a directory's entries. Throws Error(run).

@@ -11,7 +11,7 @@ bool holds_mapping(const DocumentNode& node) {
   });
 }
 
-// Leaves of a value that stands at `leaf`'s place.
+// The leaves of a value at `leaf`'s position.
 void add_leaves(const DocumentLeaf& leaf, std::vector<DocumentLeaf>& leaves) {
   const DocumentNode& node = *leaf.value;
   if (node.kind == DocumentNode::Kind::mapping && !node.entries.empty()) {

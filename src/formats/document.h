@@ -1,5 +1,5 @@
-// A tree of what a YAML or JSON text says, with the line and the bytes of every key and value: for readers that must
-// account for each key and for writers that change one value and leave the rest of the text as it is.
+// A YAML or JSON text as a tree, with the line and the bytes of every key and value: for readers that must account for
+// each key and for writers that change one value and leave the rest of the text unchanged.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,17 @@ namespace headroom {
 
 struct DocumentEntry;
 
-// A value. Numbers and truth values stay text: what "no" or "1e-4" means is for the reader of the key to say.
+// A value. Numbers and truth values stay text: the reader of the key decides what "no" or "1e-4" means.
 struct DocumentNode {
   enum class Kind { null, scalar, sequence, mapping };
   Kind kind = Kind::null;
-  std::string text;            // scalar: unescaped
-  bool quoted = false;         // scalar: written in quotes, or as a block
-  int64_t line = 0;            // of the value, from 1
-  int64_t begin = 0, end = 0;  // bytes of the value in the text; end is 0 where the value has no simple end (block
-                               // collections and block scalars of YAML), begin too where it came by an alias
-  std::vector<DocumentEntry> entries;  // mapping, in the order of the text; a key given twice stands twice
+  std::string text;     // scalar: unescaped
+  bool quoted = false;  // scalar: written in quotes, or as a block
+  int64_t line = 0;     // of the value, from 1
+  // Bytes of the value in the text. end is 0 if the value has no simple end (block collections and block scalars of
+  // YAML), begin too if it came from an alias.
+  int64_t begin = 0, end = 0;
+  std::vector<DocumentEntry> entries;  // mapping, in the order of the text; a repeated key has several entries
   std::vector<DocumentNode> items;     // sequence
 
   // The last entry of that key, or null. Only for mappings; null for other kinds.
@@ -35,8 +36,8 @@ struct DocumentEntry {
   DocumentNode value;
 };
 
-// A value that holds no mapping, with the path that leads to it: "train.max_norm", "datasets[].path" (elements of a
-// sequence share one path). An empty mapping or sequence is a leaf too.
+// A value that contains no mapping, with its path: "train.max_norm", "datasets[].path" (elements of a sequence share
+// one path). An empty mapping or sequence is also a leaf.
 struct DocumentLeaf {
   std::string path;
   std::string key;  // last part of the path
@@ -48,7 +49,7 @@ struct DocumentLeaf {
 // values or a text above 8 MiB. `source` names the text in errors. YAML: the first document (others are refused);
 // aliases are followed, merge keys (<<) filled in; what anchors and aliases repeat counts as values and text too.
 DocumentNode parse_yaml_document(std::string_view text, const std::string& source);
-// JSON; comments (// and #) and a comma before a closing bracket are let pass, as DeepSpeed's hjson does.
+// JSON; comments (// and #) and a comma before a closing bracket are accepted, as by DeepSpeed's hjson.
 DocumentNode parse_json_document(std::string_view text, const std::string& source);
 
 // All leaves in the order of the text. `root` must outlive the result.

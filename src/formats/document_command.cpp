@@ -10,7 +10,7 @@ namespace {
 bool is_name_start(char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_name(char c) { return is_name_start(c) || (c >= '0' && c <= '9'); }
 
-// Length of a leading NAME= of an assignment, 0 when the word is none.
+// Length of a leading NAME= of an assignment, 0 if the word has none.
 size_t assignment_length(std::string_view word) {
   if (word.empty() || !is_name_start(word[0])) return 0;
   size_t i = 1;
@@ -86,7 +86,7 @@ class ShellReader {
     if (++words_ > kMaxDocumentValues)
       throw Error(ErrorKind::format, fmt::format("{}:{}: more than {} words", source_, line_, kMaxDocumentValues),
                   "check that the path names a script");
-    // A file descriptor in front of a redirection.
+    // A file descriptor before a redirection.
     if ((peek() == '>' || peek() == '<') && word.text.find_first_not_of("0123456789") == std::string::npos) return;
     const size_t name = assignment_length(word.text);
     if (current_.words.empty() && name > 0 && name == word.text.size() && peek() == '(')
@@ -99,7 +99,7 @@ class ShellReader {
     add_word(std::move(word));
   }
 
-  // An unquoted variable's text is split at its blanks; "${NAME[@]}" gives the words of an array.
+  // An unquoted variable's text is split at its blanks; "${NAME[@]}" becomes the words of an array.
   void add_word(CommandWord word) {
     const std::vector<CommandWord>* array = array_of(word);
     if (array) {
@@ -133,7 +133,7 @@ class ShellReader {
   void read_array(const std::string& name) {
     ShellCommand outside = std::move(current_);
     current_ = {};
-    current_.words.push_back({});  // so that NAME=value among the words is not an assignment
+    current_.words.push_back({});  // so that NAME=value among the words is not taken for an assignment
     ++at_;
     while (at_ < text_.size() && peek() != ')') {
       if (peek() == '\n') {
@@ -277,7 +277,7 @@ class ShellReader {
       if (spend(name.size() + value.size())) command.environment.emplace(name, value);
     commands_.push_back(std::move(command));
   }
-  // What variables repeat counts against one budget.
+  // Text repeated by variables is counted in one budget.
   bool spend(size_t bytes) {
     budget_ -= static_cast<int64_t>(bytes) + 16;
     return budget_ >= 0;

@@ -124,7 +124,7 @@ class JsonReader {
     return value;
   }
 
-  // at_ is on the backslash; leaves it on the last byte of the escape.
+  // at_ is at the backslash; leaves it at the last byte of the escape.
   void append_escape(std::string& value) {
     constexpr std::string_view kNames = "\"\\/bfnrt";
     constexpr std::string_view kBytes = "\"\\/\b\f\n\r\t";

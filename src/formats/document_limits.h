@@ -1,4 +1,4 @@
-// What bounds a document, so that hostile text costs little.
+// Limits of a document, so that hostile text costs little.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ constexpr int kMaxDocumentDepth = 64;
 constexpr int64_t kMaxDocumentValues = 200'000;
 constexpr int64_t kMaxDocumentBytes = int64_t{8} << 20;
 
-// Refuses what is too large, and UTF-16 and UTF-32: a byte order mark, or zeros around the first character.
+// Refuses texts that are too large, and UTF-16 and UTF-32: a byte order mark, or zeros around the first character.
 inline void refuse_unreadable_document(std::string_view text, const std::string& source) {
   if (static_cast<int64_t>(text.size()) > kMaxDocumentBytes)
     throw Error(ErrorKind::format,

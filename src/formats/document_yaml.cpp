@@ -15,7 +15,7 @@ namespace {
 
 using Kind = DocumentNode::Kind;
 
-// Byte behind the scalar that starts at `begin`, 0 when it has no end on its own line. `flow`: inside [] or {}.
+// Byte after the scalar that starts at `begin`, 0 if it does not end on its own line. `flow`: inside [] or {}.
 int64_t scalar_end(std::string_view text, int64_t begin, bool flow) {
   const size_t start = static_cast<size_t>(begin);
   if (start >= text.size()) return 0;
@@ -51,8 +51,7 @@ bool is_null_word(std::string_view text) {
   return text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL";
 }
 
-// Byte behind the word for null at `begin`; 0 when the value is left out and something else, the next key say, stands
-// there.
+// Byte after the word for null at `begin`; 0 if the value is missing and something else is there, such as the next key.
 int64_t written_null_end(std::string_view text, int64_t begin, bool flow) {
   const int64_t end = scalar_end(text, begin, flow);
   if (end <= begin || (end < static_cast<int64_t>(text.size()) && text[static_cast<size_t>(end)] == ':')) return 0;
@@ -132,7 +131,7 @@ class TreeEvents : public YAML::EventHandler {
     node.begin = std::max(mark.pos, 0) + offset_;
     return node;
   }
-  // Counts a copy of a value, for an anchor or an alias, against the document's limits before it is made.
+  // Counts a copy of a value, for an anchor or an alias, in the document's limits before it is made.
   void book_copy(const YAML::Mark& mark, const DocumentNode& node) {
     count(node);
     if (values_ > kMaxDocumentValues)
@@ -149,7 +148,7 @@ class TreeEvents : public YAML::EventHandler {
       count(entry.value);
     }
   }
-  // What an alias repeats stands elsewhere in the text: it is not to be edited there.
+  // Text repeated by an alias is elsewhere in the file: it must not be edited there.
   static void forget_places(DocumentNode& node, int64_t line) {
     node.begin = node.end = 0;
     node.line = line;
@@ -176,7 +175,7 @@ class TreeEvents : public YAML::EventHandler {
     if (frame.flow) frame.node.end = flow_end(frame.node);
     add(frame.mark, std::move(frame.node), frame.anchor);
   }
-  // Byte behind a flow collection without nested strings that hold brackets; 0 otherwise.
+  // Byte after a flow collection without nested strings that contain brackets; 0 otherwise.
   int64_t flow_end(const DocumentNode& node) const {
     int depth = 0;
     for (size_t i = static_cast<size_t>(node.begin); i < text_.size(); ++i) {
@@ -215,7 +214,7 @@ class TreeEvents : public YAML::EventHandler {
     }
   }
 
-  // Fills in what `<<: *name` brings, for keys that the map does not give itself.
+  // Adds the entries of `<<: *name` for keys that the map does not have itself.
   void merge(DocumentNode& node) {
     std::vector<DocumentEntry> merged;
     std::set<std::string_view> own;
@@ -261,7 +260,7 @@ DocumentNode parse_yaml_document(std::string_view text, const std::string& sourc
     return root;
   } catch (const YAML::Exception& e) {
     const auto ends =
-        std::count(text.begin(), text.end(), '\n');  // what is missing at the end is told of the last line
+        std::count(text.begin(), text.end(), '\n');  // errors at the end are reported for the last line
     const int64_t last = ends + (text.empty() || text.back() != '\n' ? 1 : 0);
     const int64_t line = std::min<int64_t>(e.mark.line + 1, std::max<int64_t>(last, 1));
     throw Error(ErrorKind::format, fmt::format("{}:{}: malformed YAML: {}", source, line, e.msg),

@@ -122,7 +122,7 @@ void File::drop_cache(int64_t offset, int64_t bytes) const {
 }
 
 void File::write_back(int64_t offset, int64_t bytes) {
-  // A failure here shows again, and is reported, in sync().
+  // A failure here occurs again, and is reported, in sync().
   ::sync_file_range(descriptor_, offset, bytes,
                     SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
   drop_cache(offset, bytes);

@@ -1,4 +1,4 @@
-// An open file with whole reads and writes, errors that name it, and control of what it leaves in the page cache.
+// An open file with complete reads and writes, errors that name it, and control of its pages in the page cache.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@ namespace headroom {
 // Owns a descriptor. Movable. read_at() may be called from several threads; the rest belongs to one thread.
 class File {
  public:
-  // Opens a regular file for reading. Throws Error(usage) when it is missing, unreadable or no regular file.
+  // Opens a regular file for reading. Throws Error(usage) if it is missing, unreadable or not a regular file.
   static File open(const std::filesystem::path& path);
   // Creates or truncates a file for writing (and reading back). Throws Error(run).
   static File create(const std::filesystem::path& path);
-  // A new file without a name in `directory`, for its owner alone (base/nameless_file.h). Throws Error(run).
+  // A new unnamed file in `directory`, for its owner alone (base/nameless_file.h). Throws Error(run).
   static File create_nameless(const std::filesystem::path& directory);
 
   File() = default;
@@ -51,8 +51,8 @@ class File {
   std::filesystem::path path_;
 };
 
-// Whether there is something of that name, links followed. Throws Error(usage) when the file system does not say: no
-// permission on the way, an I/O error. What cannot be seen is never taken for missing.
+// Whether the name exists, following links. Throws Error(usage) if the file system cannot tell: no permission on the
+// path, an I/O error. A file that cannot be seen is never taken for missing.
 bool is_there(const std::filesystem::path& path);
 
 // The same of a regular file.
@@ -62,7 +62,7 @@ bool is_file_there(const std::filesystem::path& path);
 // larger, Error(run) on an I/O error.
 std::string read_text_file(const std::filesystem::path& path, int64_t limit_bytes = int64_t{8} << 20);
 
-// A whole file that the kernel makes up (/proc, /sys), whose size it does not say; empty when it cannot be read.
+// A whole file of /proc or /sys, whose size is not known beforehand; empty if it cannot be read.
 std::string read_system_file(const std::filesystem::path& path);
 
 }  // namespace headroom

@@ -69,7 +69,7 @@ void decode_q6_k(const std::byte* block, float* values) {
   }
 }
 
-// The nearest whole number within +-127, halves away from zero; 0 for what is not a number.
+// The nearest whole number within +-127, halves away from zero; 0 for NaN.
 int rounded(float value) {
   if (std::isnan(value)) return 0;
   const float magnitude = std::min(std::fabs(value), 127.0f), whole = std::floor(magnitude);

@@ -1,4 +1,4 @@
-// Elements as ggml stores them: in blocks, each with its scale beside its codes. What a GGUF's tensors are made of.
+// Elements as ggml stores them: in blocks, each with a scale and codes. The tensors of a GGUF consist of these.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace headroom {
 
-// The types that are read, by their numbers in a file.
+// The supported types, by their numbers in a file.
 enum class GgmlType : uint32_t { f32 = 0, f16 = 1, q4_0 = 2, q8_0 = 8, q4_k = 12, q6_k = 14, bf16 = 30 };
 
-// The type of a file's number; nothing for one that is not read.
+// The type with this number in a file; nothing for an unsupported one.
 std::optional<GgmlType> ggml_type(uint32_t number);
-// "Q4_0"; of every number that ggml has given to a type, read here or not, else "type 99".
+// "Q4_0"; for every number that ggml has assigned, supported here or not, else "type 99".
 std::string ggml_type_name(uint32_t number);
 inline std::string ggml_type_name(GgmlType type) { return ggml_type_name(static_cast<uint32_t>(type)); }
 
@@ -35,7 +35,7 @@ void decode_block(GgmlType type, const std::byte* block, float* values);
 void codes_of_block(GgmlType type, const std::byte* block, uint8_t* codes);
 float scale_of_block(GgmlType type, const std::byte* block);
 
-// Whole blocks of F32, F16, BF16, Q8_0 or Q4_0, bit for bit as ggml's reference quantises.
+// Whole blocks of F32, F16, BF16, Q8_0 or Q4_0, bit for bit like ggml's reference quantisation.
 void encode_blocks(GgmlType type, std::span<const float> values, std::byte* blocks);
 
 }  // namespace headroom

@@ -94,7 +94,7 @@ class Translation {
              "convert the model to safetensors");
   }
 
-  // Factors of Llama 3 are a tensor: of every pair of channels, as LongRoPE has them.
+  // The factors of Llama 3 are a tensor with one for every pair of channels, as in LongRoPE.
   void add_rotary_scaling() {
     if (const GgufTensor* const tensor = header_.find(kFactors)) {
       if (tensor->shape.size() != 1 || tensor->shape[0] > kMostFactors)
@@ -139,7 +139,7 @@ class Translation {
     out_["mlp_bias"] = header_.find("blk.0.ffn_up.bias") != nullptr;
   }
 
-  // The dtype of numbers, or the codes that all matrices of the layers are.
+  // The dtype of plain numbers, or the code type of all the layers' matrices.
   void add_types() {
     out_["torch_dtype"] = "float32";
     std::optional<GgmlType> type;

@@ -1,4 +1,4 @@
-// A GGUF file: its header checked, bytes and elements of its tensors on demand.
+// A GGUF file: its header is checked; bytes and elements of its tensors are read on demand.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +16,11 @@ namespace headroom {
 // Whether a path names a file of this kind: its extension is .gguf.
 bool is_gguf(const std::filesystem::path& path);
 
-// The GGUF that stands for a model: the path itself, or the only one of a directory without safetensors; empty where
-// there is none. Throws Error(usage) for a directory with several, and for one part of a model that is split.
+// The GGUF of a model: the path itself, or the only one in a directory without safetensors; empty if there is none.
+// Throws Error(usage) for a directory with several, and for one part of a split model.
 std::filesystem::path gguf_of_model(const std::filesystem::path& model);
 
-// Reading is const and may be done from several threads.
+// Reading is const and thread-safe.
 class GgufFile {
  public:
   // Throws Error(usage) when it is missing, Error(format) as parse_gguf_header.
@@ -30,11 +30,11 @@ class GgufFile {
 
   const std::filesystem::path& path() const { return file_.path(); }
   const GgufHeader& header() const { return header_; }
-  // For arrays of the metadata, as long as this lives.
+  // For arrays of the metadata; valid as long as this object.
   ByteSource source() const;
 
-  // body(block, first) for each block that holds one of a tensor's elements begin .. end, in order; `first` is its
-  // first element. No heap allocation. The elements must lie within the tensor.
+  // Calls body(block, first) for each block that contains one of a tensor's elements begin .. end, in order; `first` is
+  // its first element. No heap allocation. The elements must be within the tensor.
   template <typename Body>
   void each_block(const GgufTensor& tensor, int64_t begin, int64_t end, const Body& body) const {
     std::byte buffer[16384];

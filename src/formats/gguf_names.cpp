@@ -24,7 +24,7 @@ constexpr Names kOfLayer[] = {{"attn_norm", "input_layernorm"},    {"attn_q", "s
                               {"ffn_down", "mlp.down_proj"}};
 constexpr std::string_view kBlocks = "blk.", kLayers = "model.layers.";
 
-// The other name of a pair; `to_gguf` says which is sought.
+// The other name of a pair; `to_gguf` gives the direction.
 template <size_t kCount>
 std::string_view other(const Names (&names)[kCount], std::string_view name, bool to_gguf) {
   for (const auto& [gguf, weight] : names)

@@ -14,10 +14,10 @@
 namespace headroom {
 namespace {
 
-// Not of a weight: config.json says it (gguf_config.h).
+// Tensors that are not weights: config.json has their values (gguf_config.h).
 constexpr std::string_view kInConfig = "rope_freqs.weight";
 
-// What the type stands as.
+// The type under which it appears in tensors().
 StoredType stands_as(GgmlType type) {
   return type == GgmlType::f16 ? StoredType::f16 : type == GgmlType::bf16 ? StoredType::bf16 : StoredType::f32;
 }
@@ -66,8 +66,8 @@ StoredTensors GgufWeights::tensors() const {
   return out;
 }
 
-// body(begin, end, moved) for the parts of the elements begin .. end in Hugging Face's order that follow one another in
-// the file too, where each lies `moved` elements further.
+// Calls body(begin, end, moved) for the parts of the elements begin .. end in Hugging Face's order that are contiguous
+// in the file too, at an offset of `moved` elements.
 template <typename Body>
 void GgufWeights::each_run(const Weight& weight, int64_t begin, int64_t end, const Body& body) {
   if (weight.head_rows == 0) return body(begin, end, int64_t{0});
@@ -79,7 +79,7 @@ void GgufWeights::each_run(const Weight& weight, int64_t begin, int64_t end, con
   }
 }
 
-// body(block, element) for the blocks that hold these elements; `element` is the block's first one.
+// Calls body(block, element) for the blocks that contain these elements; `element` is the block's first one.
 template <typename Body>
 void GgufWeights::each_block(const Weight& weight, int64_t begin, int64_t end, const Body& body) const {
   each_run(weight, begin, end, [&](int64_t from, int64_t to, int64_t moved) {

@@ -15,7 +15,7 @@
 
 namespace headroom {
 
-// Used by one thread; temporary until finish(), as StreamedFile is. Holds the metadata until the first write().
+// Used by one thread; temporary until finish(), like StreamedFile. Holds the metadata until the first write().
 class GgufWriter {
  public:
   // Creates the temporary file. Throws Error(run) when it cannot.
@@ -34,7 +34,7 @@ class GgufWriter {
   void declare(std::string name, GgmlType type, const std::vector<int64_t>& shape);
   // Appends bytes to tensor `name`, which is the first declared one that is not full. Throws as StreamedFile::append.
   void write(std::string_view name, std::span<const std::byte> chunk);
-  // Every byte declared has been written. Throws as StreamedFile::finish.
+  // Requires that every declared byte has been written. Throws as StreamedFile::finish.
   void finish();
 
  private:
@@ -44,7 +44,7 @@ class GgufWriter {
   };
   void entry(std::string_view key, uint32_t type, std::string_view bytes);
   void begin();
-  // To the alignment.
+  // Pads to the alignment.
   void pad();
 
   StreamedFile file_;

@@ -1,4 +1,4 @@
-// A model's config.json as Hugging Face writes it, in both dialects: rope_theta / rope_scaling / torch_dtype, and the
+// A model's config.json as Hugging Face writes it, in both spellings: rope_theta / rope_scaling / torch_dtype, and the
 // newer rope_parameters / dtype. Types and ranges are checked here; contradictions between values are checked by
 // models/.
 #pragma once
@@ -16,7 +16,7 @@ namespace headroom {
 
 enum class RopeType { standard, linear, llama3, longrope };
 
-// How rotary positions are stretched. Fields that a type does not use keep their defaults.
+// Scaling of rotary positions. Fields that a type does not use keep their defaults.
 struct RopeScaling {
   RopeType type = RopeType::standard;
   double factor = 1.0;
@@ -99,9 +99,9 @@ struct HfConfig {
 
  private:
   void adopt();
-  // The object of that key, or nullptr; where it holds one per kind of layer, the one of `layer_type`.
+  // The object of that key, or nullptr; if it has one per kind of layer, the one of `layer_type`.
   const Json* rope_object(std::string_view key, std::string_view layer_type) const;
-  // Every how many layers one has full attention between windowed ones; 0: no such rule.
+  // Which layers have full attention among windowed ones: every how many; 0: no such rule.
   int64_t full_attention_period() const;
 };
 

@@ -11,7 +11,7 @@
 namespace headroom {
 namespace {
 
-// What the family's class takes where the file is silent.
+// The defaults of the family's class.
 const ClassDefaults& defaults_of(const HfConfig& config) {
   static constexpr ClassDefaults kNone;
   const FamilyFacts* facts = find_family_facts(config.model_type);

@@ -34,7 +34,7 @@ struct Scaling {
     for (const Json& value : *list) values.push_back(checked_number(config, name_of(field), value, 1e-6, 1e6));
     return values;
   }
-  // Positions of the original training: in the object, or beside it.
+  // Positions of the original training: in the object, or next to it.
   int64_t original(std::optional<int64_t> fallback) const {
     constexpr std::string_view field = "original_max_position_embeddings";
     constexpr int64_t most = int64_t{1} << 40;
@@ -44,8 +44,8 @@ struct Scaling {
   }
 };
 
-// LongRoPE: a factor per pair of channels, one list for short and one for long sequences; cosines and sines grow by
-// sqrt(1 + ln(stretch) / ln(original positions)) unless the file says by what.
+// LongRoPE: a factor per pair of channels, one list for short and one for long sequences; cosines and sines are
+// multiplied by sqrt(1 + ln(stretch) / ln(original positions)) unless the file gives the factor.
 RopeScaling read_longrope(const Scaling& from) {
   RopeScaling scaling;
   scaling.type = RopeType::longrope;

@@ -8,7 +8,7 @@ namespace headroom::hf_config_values {
 
 namespace {
 
-// A value as an error shows it, at most 80 characters.
+// A value for an error message, at most 80 characters.
 std::string shown(const Json& value) {
   std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
   return text.size() <= 80 ? text : text.substr(0, 77) + "...";

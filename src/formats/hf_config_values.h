@@ -1,4 +1,4 @@
-// Values of config.json, checked: what the getters of HfConfig share. Each refusal is an Error(format) that names the
+// Checked values of config.json, shared by the getters of HfConfig. Each refusal is an Error(format) that names the
 // file, the key and the value.
 #pragma once
 

@@ -13,7 +13,7 @@ namespace {
 constexpr int kMaxDepth = 64;
 constexpr size_t kMaxReason = 200;
 
-// The parser takes a NUL for the end of the text and would not read what follows it.
+// The parser takes a NUL for the end of the text and would ignore the rest.
 void refuse_nul(std::string_view text, const std::string& source) {
   const size_t at = text.find('\0');
   if (at != std::string_view::npos)
@@ -21,7 +21,7 @@ void refuse_nul(std::string_view text, const std::string& source) {
                 "correct or re-download the file");
 }
 
-// The parser's words quote the file: at most kMaxReason bytes of them, in printable ASCII.
+// The parser's message quotes the file: at most kMaxReason bytes of it, in printable ASCII.
 std::string printable(std::string_view reason) {
   std::string out;
   for (const char c : reason) {

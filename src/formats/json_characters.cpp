@@ -8,7 +8,7 @@ namespace headroom {
 JsonCharacters::JsonCharacters(const File& file, int64_t offset, int64_t bytes)
     : file_(&file), offset_(offset), left_(bytes) {}
 
-// Whether a character comes after an empty piece or a zero byte, which is noted.
+// Whether another character follows, after skipping empty pieces; a zero byte is noted.
 bool JsonCharacters::advance() {
   if (!piece_.empty()) {
     if (!zero_at_) zero_at_ = offset_of_front();

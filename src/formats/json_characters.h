@@ -1,4 +1,4 @@
-// A JSON text for the parser that reports events, piece by piece: a file's is never in memory as a whole.
+// A JSON text for the event parser, piece by piece: a file's is never completely in memory.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 
 namespace headroom {
 
-// Gives the characters once. The parser takes a zero byte for the end of the text and does not look behind it; here it
-// is the end too, and zero_at() tells where it was.
+// Returns the characters once. The parser takes a zero byte for the end of the text and ignores the rest; here it is
+// the end too, and zero_at() says where it was.
 class JsonCharacters {
  public:
   // `text` outlives this.
@@ -47,9 +47,9 @@ class JsonCharacters {
   Iterator begin() { return Iterator(this); }
   Iterator end() { return Iterator(); }
 
-  // The next character, where there is one.
+  // The next character, if there is one.
   std::optional<char> front() { return ended() ? std::nullopt : std::optional(piece_.front()); }
-  // Where the first zero byte was, counted from the text's beginning, once the parser has come to it.
+  // The offset of the first zero byte in the text, once the parser has reached it.
   std::optional<int64_t> zero_at() const { return zero_at_; }
 
  private:
@@ -57,7 +57,7 @@ class JsonCharacters {
   bool advance();
   int64_t offset_of_front() const;
 
-  std::string_view piece_;  // what is in memory and not given yet
+  std::string_view piece_;  // in memory and not returned yet
   int64_t given_ = 0;       // characters of the text before the end of `piece_`
   const File* file_ = nullptr;
   int64_t offset_ = 0, left_ = 0;  // of the file, behind `piece_`

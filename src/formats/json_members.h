@@ -9,8 +9,8 @@
 
 namespace headroom {
 
-// Reads and parses a file of at most `limit_bytes`, an object of which only these members are kept: whatever others
-// there are, they take no memory. Errors as read_json().
+// Reads and parses a file of at most `limit_bytes`, an object of which only these members are kept; others take no
+// memory. Errors as read_json().
 Json read_json_members(const std::filesystem::path& path, std::span<const std::string_view> members,
                        int64_t limit_bytes);
 

@@ -25,7 +25,7 @@ bool LineReader::next(std::string_view& line) {
   }
 }
 
-// More of the file behind the begun line, which moves to the front.
+// Reads more of the file after the started line, which moves to the front.
 void LineReader::fill() {
   if (begin_ == 0 && end_ == buffer_.size()) begin_ = end_, inside_ = true;
   std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);

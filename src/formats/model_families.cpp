@@ -1,4 +1,4 @@
-// The table of families, as their classes in transformers have them.
+// The table of families, with the properties of their classes in transformers.
 #include "formats/model_families.h"
 
 #include <array>
@@ -6,7 +6,7 @@
 namespace headroom {
 namespace {
 
-// LayerNorm decoders of the GPT kind share most of their facts.
+// GPT-like decoders with LayerNorm share most of their properties.
 constexpr FamilyFacts gpt_like(std::string_view model_type) {
   FamilyFacts f{model_type};
   f.norm = NormKind::layer;
@@ -196,7 +196,7 @@ constexpr FamilyFacts kFamilies[] = {
     with(starcoder2("starcoder2"), {4096, 2, 0, 1e-5, 0, {}}),
     with(bert("bert"), {512, 0, 0, 1e-12, 0, 0}),
     with(bert("roberta"), {512, 0, 0, 1e-12, 0, 1}),
-    // Known to doctor alone.
+    // Only for doctor.
     FamilyFacts{"granite"},
     FamilyFacts{"deepseek_v2"},
     FamilyFacts{"deepseek_v3"},

@@ -1,5 +1,5 @@
-// What a model family has beside the numbers of its config.json, and what its class in transformers takes where
-// config.json is silent. The engine's families (models/) and doctor's parameter counts read this one table.
+// Properties of a model family besides the numbers of its config.json, and the defaults of its class in transformers.
+// The engine's families (models/) and doctor's parameter counts read this one table.
 #pragma once
 
 #include <cstdint>

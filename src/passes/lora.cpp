@@ -217,7 +217,7 @@ class Adapter {
   ExpertTargets experts_;
   int64_t count_ = 0;
   std::map<ValueId, ValueId> replaced_;
-  std::map<std::string, ValueId> shared_;  // what both products with a parameter of the experts read, by its name
+  std::map<std::string, ValueId> shared_;  // the input that products with an experts' parameter share, by its name
   std::set<std::string> modules_;
 };
 
