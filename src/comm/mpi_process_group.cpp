@@ -1,4 +1,4 @@
-// OpenMPI's transport. Data moves by MPI, sums are formed here: MPI_Allreduce may add in an order of its own.
+// OpenMPI's transport. Data moves by MPI, sums are formed here: MPI_Allreduce may use any order.
 #include <mpi.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ void check(int code, const char* call) {
               "check that every process of the job is alive and started with the same options");
 }
 
-// Initialises MPI, unless the caller did; finalises what it initialised.
+// Initialises MPI, unless the caller did; finalises it if it initialised it.
 class MpiSession {
  public:
   MpiSession() {
@@ -75,7 +75,8 @@ class MpiProcessGroup final : public ProcessGroup {
     }
   }
 
-  // Piece by piece every rank sends to each peer the peer's elements, and adds what it gets in the order of the ranks.
+  // Piece by piece every rank sends each peer the peer's elements, and adds those that it receives in the order of the
+  // ranks.
   void reduce_scatter(std::span<const float> full, std::span<float> local) override {
     check_covers(local.size(), full.size());
     const size_t piece = piece_bytes_ / sizeof(float);
@@ -97,7 +98,7 @@ class MpiProcessGroup final : public ProcessGroup {
     HR_CHECK(local * static_cast<size_t>(size_) >= full, "{} shards of {} do not cover {}", size_, local, full);
   }
 
-  // Elements of a rank's shard in [done, done + piece) that lie in the whole buffer.
+  // Elements of a rank's shard in [done, done + piece) that are in the whole buffer.
   static size_t extent(size_t full, size_t local, int rank, size_t done, size_t piece) {
     const size_t all = shard_extent(full, local, rank);
     return std::min(piece, all - std::min(all, done));

@@ -11,19 +11,19 @@
 
 namespace headroom {
 
-// Every rank makes the same calls in the same order with the same sizes; a call returns when its result is there. Sums
-// are formed in the order of the ranks: every rank gets the same bits, and so does every run. Shard r of a whole buffer
-// starts at r * local.size(). No heap call of our own after construction. Not thread-safe. Implementations throw
-// Error(run) when a peer or the transport fails.
+// Every rank makes the same calls in the same order with the same sizes; a call returns when its result is available.
+// Sums are formed in the order of the ranks: every rank gets the same bits, and so does every run. Shard r of a whole
+// buffer starts at r * local.size(). No heap call after construction. Not thread-safe. Implementations throw Error(run)
+// if a peer or the transport fails.
 class ProcessGroup {
  public:
   virtual ~ProcessGroup() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Fills `full` with the shards of all ranks; what reaches past its end is cut.
+  // Fills `full` with the shards of all ranks; elements past its end are dropped.
   virtual void all_gather(std::span<const std::byte> local, std::span<std::byte> full) = 0;
-  // Sums `full` over the ranks and keeps this rank's shard; what lies past the end of `full` becomes zero.
+  // Sums `full` over the ranks and keeps this rank's shard; elements past the end of `full` become zero.
   virtual void reduce_scatter(std::span<const float> full, std::span<float> local) = 0;
   // Sums in place, on every rank.
   virtual void all_reduce(std::span<float> values) = 0;
@@ -34,14 +34,14 @@ class ProcessGroup {
 std::unique_ptr<ProcessGroup> make_single_process_group();
 
 // All processes that mpirun started. The first group initialises MPI, and its destructor finalises it: make one per
-// process. `staging_bytes` is the group's own memory, beside what MPI takes; at least 64 bytes per rank. Throws
-// Error(usage) when this build has no MPI, Error(run) when MPI fails.
+// process. `staging_bytes` is the group's own memory, in addition to MPI's; at least 64 bytes per rank. Throws
+// Error(usage) if this build has no MPI, Error(run) if MPI fails.
 std::unique_ptr<ProcessGroup> make_mpi_process_group(int64_t staging_bytes = int64_t{1} << 20);
 
 // Whether this build has MPI.
 bool has_mpi();
 
-// Elements of a whole buffer of `full` elements that lie in shard `rank` of `local` elements.
+// Elements of a whole buffer of `full` elements that are in shard `rank` of `local` elements.
 inline size_t shard_extent(size_t full, size_t local, int rank) {
   const size_t begin = std::min(full, static_cast<size_t>(rank) * local);
   return std::min(local, full - begin);

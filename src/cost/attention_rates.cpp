@@ -10,7 +10,7 @@
 namespace headroom {
 namespace {
 
-// 0 where none is of these kernels, this dtype and this direction.
+// 0 if no rate is for these kernels, this dtype and this direction.
 double mean_rate(const Profile& profile, std::span<const AttentionRate> rates, std::string_view kernels,
                  const OpCall& call, AttentionPass pass) {
   const ConcreteType& q = call.inputs[0];

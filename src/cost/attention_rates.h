@@ -1,4 +1,4 @@
-// Rates of attention: the mean of a profile's measured ones, by how far their shapes are, and by whose kernels.
+// Rates of attention: the mean of a profile's measured ones, weighted by the distance of their shapes, by kernel set.
 #pragma once
 
 #include <string_view>
@@ -16,8 +16,8 @@ enum class AttentionPass : uint8_t { forward, backward };
 double measured_attention_rate(const Profile& profile, std::string_view kernels, const OpCall& call,
                                AttentionPass pass);
 
-// The rate of the kernels that the call names, where it was measured; else that of Profile::attention. Throws
-// InternalError when the profile has none for the dtype. Pure.
+// The rate of the kernels that the call names, if measured; else that of Profile::attention. Throws InternalError if
+// the profile has none for the dtype. Pure.
 double attention_rate(const Profile& profile, const OpCall& call, AttentionPass pass);
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// What a device makes of the work of a call.
+// The time of a call from the time of its work.
 #pragma once
 
 #include <algorithm>
@@ -7,9 +7,9 @@
 
 namespace headroom {
 
-// Seconds of a call that works for `work` seconds by rates measured call behind call. On the CPU the time to begin one
-// is added. A GPU takes launches from a queue while it works, and its rates are those of such queues: a call takes its
-// work, or the launch where that is slower.
+// Seconds of a call whose work takes `work` seconds at rates of back-to-back calls. On the CPU the launch time is
+// added. A GPU takes launches from a queue while it works, and its rates include them: a call takes the time of its
+// work, or of the launch if that is longer.
 inline double with_launch(const Profile& profile, double work) {
   return profile.facts.is_cpu() ? work + profile.launch_seconds : std::max(work, profile.launch_seconds);
 }

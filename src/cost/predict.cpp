@@ -18,7 +18,7 @@ std::string_view rates_of(ProductPart part) {
   return part == ProductPart::weight_gradient ? "linear_dw" : "linear";
 }
 
-// bf16 when any operand is narrow: what is measured of it stands for f16, which moves as many bytes.
+// bf16 when any operand is narrow: its measurements also count for f16, which moves as many bytes.
 DType dtype_of(const OpCall& call) {
   const auto narrow = [](const ConcreteType& type) { return type.dtype == DType::bf16 || type.dtype == DType::f16; };
   return std::any_of(call.inputs.begin(), call.inputs.end(), narrow) ||
@@ -41,8 +41,8 @@ double sequence_factor(const Profile& profile, const OpCall& call) {
   return 1;
 }
 
-// What decoding a weight takes: a GPU writes the decoded copy before the product; on a CPU every thread decodes what
-// its rows meet, at about half of the rate at which the threads together stream f32.
+// The time to decode a weight: a GPU writes the decoded copy before the product; on a CPU every thread decodes what its
+// rows need, at about half of the rate at which the threads together stream f32.
 double decoding_seconds(const OpCall& call, const Profile& profile) {
   const ConcreteType& weight = call.inputs[1];
   const auto elements = static_cast<double>(element_count(weight.dims));
@@ -51,8 +51,8 @@ double decoding_seconds(const OpCall& call, const Profile& profile) {
   return with_launch(profile, (copy + static_cast<double>(storage_bytes(weight))) / profile.stream_bytes_per_second);
 }
 
-// What an f32 weight takes beside bf16 rows: measured rates are those of narrow weights. A GPU writes a copy, half as
-// large, before the product. One in codes is decoded to the dtype of the rows.
+// The time for an f32 weight with bf16 rows, since the measured rates are those of narrow weights. A GPU writes a copy,
+// half as large, before the product. A quantized weight is decoded to the dtype of the rows.
 double rounding_seconds(const OpCall& call, const Profile& profile) {
   if (!call.inputs[1].storage.dense()) return decoding_seconds(call, profile);
   if (call.inputs[0].dtype == call.inputs[1].dtype) return 0;
@@ -61,8 +61,8 @@ double rounding_seconds(const OpCall& call, const Profile& profile) {
   return bytes / profile.stream_bytes_per_second;
 }
 
-// What rounding both operands to fp8 takes where no rate of fp8 was measured, which has it: each is read twice, for its
-// largest element and for its codes, by a launch each.
+// The time to round both operands to fp8, unless measured fp8 rates include it: each is read twice, for its largest
+// element and for its codes, with one launch each.
 double fp8_seconds(const ProductShape& shape, ProductPart part, const Profile& profile) {
   const auto elements = [](int64_t a, int64_t b) { return static_cast<double>(a) * static_cast<double>(b); };
   const double rows = part == ProductPart::output ? elements(shape.rows, shape.ins) : elements(shape.rows, shape.outs);
@@ -76,7 +76,7 @@ double fp8_seconds(const ProductShape& shape, ProductPart part, const Profile& p
 }
 
 // A linear layer whose residual and result are the fp32 stream's moves more than its operands. On a GPU few rows take
-// what moving the weight does, however fast large products are.
+// as long as moving the weight, however fast large products are.
 double predict_product(const Op& op, const OpCall& call, const Profile& profile) {
   const double flops = op.work(call).flops;
   Multiplication how{call.inputs[0].dtype, call.attrs.text("multiply")};
@@ -95,7 +95,7 @@ double predict_product(const Op& op, const OpCall& call, const Profile& profile)
   return with_launch(profile, std::max(flops / rate, moving)) + rounding;
 }
 
-// Every expert's matrix comes from memory, however few rows meet it.
+// Every expert's matrix is read from memory, however few rows it has.
 double predict_experts(const Op& op, const OpCall& call, const Profile& profile) {
   const Work work = op.work(call);
   const Multiplication how{call.inputs[0].dtype, call.attrs.text("multiply")};
@@ -108,7 +108,7 @@ double predict_moved(const Op& op, const OpCall& call, const Profile& profile, d
   return with_launch(profile, op.work(call).bytes / stream_rate(profile, op_name(op), call, otherwise));
 }
 
-// By the bytes; one that multiplies matrices, in bf16, by what takes longer.
+// By the bytes; for ops that multiply matrices in bf16, the longer of bytes and arithmetic.
 double predict_update(const Op& op, const OpCall& call, const Profile& profile) {
   const Work work = op.work(call);
   const double moving = work.bytes / profile.optimizer_bytes_per_second;
@@ -117,7 +117,7 @@ double predict_update(const Op& op, const OpCall& call, const Profile& profile) 
   return std::max(moving, work.flops / product_rate(profile, rates_of(ProductPart::output), {DType::bf16, {}}, shape));
 }
 
-// The tier below the device that a copy has one end in.
+// The lower tier at one end of a copy.
 Tier crossed(const Attrs& attrs) {
   return attrs.text("to") == "disk" || attrs.text("from") == "disk" ? Tier::disk : Tier::host;
 }
@@ -139,7 +139,7 @@ double predict_alone(const Op& op, const OpCall& call, const Profile& profile) {
     case CostClass::optimizer:
       return with_launch(profile, predict_update(op, call, profile));
     case CostClass::copy:
-      if (!call.attrs.has("to"))  // stays where it is, as a cast: on a GPU in its own memory, not on the bus
+      if (!call.attrs.has("to"))  // not a copy between tiers, but like a cast: on a GPU within its own memory
         return predict_moved(op, call, profile,
                              profile.facts.is_cpu() ? profile.copy_bytes_per_second : profile.stream_bytes_per_second);
       return predict_copy(op, call, crossed(call.attrs), call.attrs.text("to") != "device", profile);

@@ -1,4 +1,4 @@
-// Predicted seconds of nodes from a profile: flops / rate or bytes / bandwidth, and what launching takes.
+// Predicted seconds of nodes from a profile: flops / rate or bytes / bandwidth, and launch times.
 #pragma once
 
 #include "cost/profile.h"
@@ -8,7 +8,7 @@ namespace headroom {
 
 double predict_call(const Op& op, const OpCall& call, const Profile& profile);
 
-// Of a copy between the device and a tier below it, `out` of the device's memory or into it.
+// For a copy between the device and a lower tier; `out`: from the device's memory.
 double predict_copy(const Op& op, const OpCall& call, Tier below, bool out, const Profile& profile);
 
 }  // namespace headroom

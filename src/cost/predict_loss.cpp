@@ -11,12 +11,12 @@ namespace {
 
 constexpr std::string_view kGradient = "linear_cross_entropy_grad";
 
-// What a call does to each of its chunks, and how often.
+// The work of a call on each of its chunks, and how often.
 struct LossCall {
   Multiplication how;
   int64_t rows = 0, chunk = 0, vocabulary = 0, hidden = 0;
   bool gradient = false, trains = false, trains_bias = false;
-  bool rounds = false;  // an f32 weight beside bf16 rows
+  bool rounds = false;  // an f32 weight with bf16 rows
   int64_t logit_bytes = 4;
 };
 
@@ -60,7 +60,7 @@ double on_cpu(const LossCall& loss, const Profile& profile) {
   return seconds + flops / product_rate(profile, "linear_dw", loss.how, shape);
 }
 
-// One product of a chunk: its arithmetic, or moving its operands where that takes longer.
+// One product of a chunk: its arithmetic, or moving its operands if that takes longer.
 double product_seconds(const Profile& profile, std::string_view op, Multiplication how, const ProductShape& shape,
                        double bytes) {
   const double work =
@@ -68,7 +68,7 @@ double product_seconds(const Profile& profile, std::string_view op, Multiplicati
   return with_launch(profile, work);
 }
 
-// A chunk of shape.rows rows. The logits lie in fp32 or bf16, their gradient in the operands' dtype; every chunk reads
+// A chunk of shape.rows rows. The logits are in fp32 or bf16, their gradient in the operands' dtype; every chunk reads
 // the sums of the weight's gradient and writes them again.
 double chunk_seconds(const Profile& profile, const LossCall& loss, const ProductShape& shape) {
   const auto real = [](int64_t count) { return static_cast<double>(count); };
@@ -86,7 +86,7 @@ double chunk_seconds(const Profile& profile, const LossCall& loss, const Product
   return seconds;
 }
 
-// What measured chunks took over what chunk_seconds() says of them; 1 where none was measured.
+// The ratio of the measured chunks' time to that of chunk_seconds(); 1 if none was measured.
 double measured_share(const Profile& profile, const LossCall& loss) {
   LossCall measured;
   measured.how = loss.how;
@@ -102,7 +102,7 @@ double measured_share(const Profile& profile, const LossCall& loss) {
   return logarithms.empty() ? 1 : std::exp(logarithms.mean());
 }
 
-// Chunk by chunk, of which the last may be shorter; a wide weight is rounded once.
+// Chunk by chunk; the last may be shorter; a wide weight is rounded once.
 double on_gpu(const LossCall& loss, const Profile& profile) {
   double seconds = 0;
   if (loss.chunk > 0) {
@@ -115,7 +115,7 @@ double on_gpu(const LossCall& loss, const Profile& profile) {
   if (loss.rounds)
     seconds += with_launch(profile,
                            6.0 * static_cast<double>(loss.vocabulary * loss.hidden) / profile.stream_bytes_per_second);
-  return seconds + profile.launch_seconds;  // the sum of the rows' losses
+  return seconds + profile.launch_seconds;  // for the sum of the rows' losses
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 namespace headroom {
 
-// Of linear_cross_entropy or linear_cross_entropy_grad.
+// For linear_cross_entropy or linear_cross_entropy_grad.
 double predict_loss(const Op& op, const OpCall& call, const Profile& profile);
 
 }  // namespace headroom

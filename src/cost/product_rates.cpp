@@ -7,7 +7,7 @@
 namespace headroom {
 namespace {
 
-// Ops that samples of any product say nothing about.
+// Ops whose rates do not follow from samples of other products.
 bool stands_for_more(std::string_view op) { return op == "linear_residual" || op == "linear_cross_entropy_grad"; }
 
 ProductShape of_any_vocabulary(const ProductSample& sample, ProductShape shape) {
@@ -42,9 +42,9 @@ double measured_rate(const Profile& profile, std::string_view op, Multiplication
   return logarithms.empty() ? 0 : std::exp(logarithms.mean());
 }
 
-// fp8 at twice the rate of bf16, as NVIDIA states of its tensor cores. fp32 operands at the rate of bf16, or a third of
-// it: on a GPU, where TF32 stands for bf16x3, half of it. A CPU without bf16 tiles multiplies the rounded numbers in
-// fp32, two products for the three of bf16x3.
+// fp8 at twice the rate of bf16, as NVIDIA states for its tensor cores. fp32 operands at the rate of bf16, or a third
+// of it for bf16x3; on a GPU, which uses TF32 for bf16x3, half of it. A CPU without bf16 tiles multiplies the rounded
+// numbers in fp32, two products instead of the three of bf16x3.
 double product_rate(const Profile& profile, std::string_view op, Multiplication how, const ProductShape& shape) {
   const bool fp8 = how.dtype == DType::bf16 && how.multiply == kMultiplyFp8;
   if (how.dtype != DType::f32 && !fp8) how.multiply = {};

@@ -36,7 +36,7 @@ class Reader {
     if (!parsed) refuse("dtype", "f32 or bf16");
     return *parsed;
   }
-  // 0 where the key is absent.
+  // 0 if the key is absent.
   double positive_or_none(const Json& object, const char* key) const {
     return object.is_object() && object.contains(key) ? positive(object, key) : 0;
   }
@@ -117,7 +117,7 @@ nlohmann::ordered_json attention_row(const AttentionRate& rate) {
   return row;
 }
 
-// Of a profile's rates, how many there are and how many of them disturbed.
+// The number of a profile's rates, and how many of them were disturbed.
 struct Points {
   size_t all = 5, disturbed = 0;
 };

@@ -13,7 +13,7 @@ namespace {
 // When the kernels are done, and the copies of each stream.
 struct Clocks {
   double kernels = 0;
-  std::array<double, 3> in{}, out{};  // by the tier below the device
+  std::array<double, 3> in{}, out{};  // by the lower tier
 
   double last() const {
     return std::max({kernels, *std::max_element(in.begin(), in.end()), *std::max_element(out.begin(), out.end())});

@@ -1,4 +1,4 @@
-// The classes that memory is broken down into, and tensors of one class that go by one name.
+// The classes into which memory is broken down, and tensors of one class with a common name.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ constexpr size_t kMemoryClasses = 7;
 std::string_view memory_class_name(MemoryClass kind);
 using ClassBytes = std::array<int64_t, kMemoryClasses>;
 
-// Tensors alive at the peak whose names differ in the layer only.
+// Tensors alive at the peak whose names differ only in the layer.
 struct TensorGroup {
   std::string name;  // "model.layers.*.mlp.up_proj.weight"
   MemoryClass kind = MemoryClass::activations;

@@ -1,4 +1,4 @@
-// The narrow waist between planner and runtime: an arena for each tier of memory and the programs that run in them.
+// The interface between planner and runtime: an arena for each tier of memory and the programs that run in them.
 // Immutable once made; the planner writes it, the runtime reads it. docs/plan_format.md describes the file.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace headroom {
 
-// A tensor at a fixed place of the arena of its tier.
+// A tensor at a fixed offset in the arena of its tier.
 struct Operand {
   int64_t offset = 0;  // bytes from the arena's begin
   ConcreteType type;
@@ -56,7 +56,7 @@ struct PersistentTensor {
   Operand place;
 };
 
-// Bytes by class at the peak instant; they sum to arena_bytes.
+// Bytes by class at the peak; they sum to arena_bytes.
 struct Breakdown {
   int64_t weights = 0;
   int64_t gradients = 0;
@@ -67,7 +67,7 @@ struct Breakdown {
   int64_t alignment = 0;  // rounding and gaps
 };
 
-// A technique of the chosen plan, or one that was not taken, with the reason.
+// A technique of the chosen plan, or one that is off, with the reason.
 struct TechniqueReport {
   std::string name;
   std::string kind;          // exact, reassociating, data-order, lossy
@@ -75,23 +75,23 @@ struct TechniqueReport {
   int64_t saves_bytes = 0;   // of the arena, against the plan without it
   double costs_seconds = 0;  // per step, against the plan without it
   std::string why;
-  bool taken = false;  // it changes the plan: there is one without it
+  bool taken = false;  // it changes the plan, so there is a plan without it
 };
 
-// A further choice, as plan.json has it.
+// A further choice, as in plan.json.
 using Choice = std::variant<bool, int64_t, std::string>;
 
-// What was chosen: what the runtime goes by, and what each technique records.
+// The choices: read by the runtime, and recorded by each technique.
 struct Choices {
   int64_t micro_batch = 1;
   int64_t accumulation = 1;
   int64_t seq_length = 0;
-  std::vector<int64_t> buckets;  // shorter sequence lengths that have programs of their own, ascending
+  std::vector<int64_t> buckets;                        // shorter sequence lengths with their own programs, ascending
   std::vector<std::pair<std::string, Choice>> others;  // "recompute", "8 x block-input, 22 x keep-all"
   std::map<std::string, std::string> pins;             // techniques whose settings make the same sums again when pinned
 
   void set(std::string name, Choice value) { others.emplace_back(std::move(name), std::move(value)); }
-  // False, 0 or "" where nothing has recorded it; one of another type is a broken invariant.
+  // False, 0 or "" if nothing has recorded it; a value of another type is a broken invariant.
   bool flag(std::string_view name) const { return get<bool>(name); }
   int64_t integer(std::string_view name) const { return get<int64_t>(name); }
   std::string text(std::string_view name) const { return get<std::string>(name); }
@@ -109,44 +109,43 @@ struct Choices {
 struct ProcessBytes {
   int64_t code = 0;  // binary, libraries, stacks, allocator
   int64_t tokenizer = 0;
-  int64_t grammar = 0;      // of a generation: its grammar, the trie of the vocabulary, token masks
-  int64_t server = 0;       // of a server: connections, requests, answers, the scheduler's tables
+  int64_t grammar = 0;      // for generation: its grammar, the trie of the vocabulary, token masks
+  int64_t server = 0;       // for a server: connections, requests, answers, the scheduler's tables
   int64_t data = 0;         // loader and token cache buffers
   int64_t kernels = 0;      // library primitives
   int64_t planner = 0;      // graph and plan tables
   int64_t page_tables = 0;  // of the arena: 1/512 of it with 4 KiB pages
   int64_t copies = 0;       // buffers and threads of copies to and from the disk
   int64_t gpu = 0;          // on the host: a GPU's driver and libraries, the window to its memory
-  int64_t graphs = 0;       // on a GPU: kernels that are queued by one call
-  int64_t caller = 0;       // of a program that embeds headroom: what it held before
+  int64_t graphs = 0;       // on a GPU: CUDA graphs
+  int64_t caller = 0;       // held before by a program that embeds headroom
   int64_t total() const {
     return code + tokenizer + grammar + server + data + kernels + planner + page_tables + copies + gpu + graphs +
            caller;
   }
 };
 
-// What the whole process holds while it prepares the data, before there is an arena: the least that any data can be
-// prepared with, and the most that it may take (of a request: that is of use; long conversations need more than the
-// least).
+// Bytes of the whole process while it prepares the data, before there is an arena: the least with which any data can be
+// prepared, and the most that can be useful (in a request; long conversations need more than the least).
 struct PrepareBytes {
   int64_t least = 0;
   int64_t most = 0;
 };
 
-// A tier below the device's, the host's memory or a file on disk: what may be kept there and what is.
+// A lower tier, the host's memory or a file on disk: its budget and its contents.
 struct TierPlan {
-  int64_t budget_bytes = 0;  // 0: none was given, nothing is kept there
-  // The arena, and on the host the process. When nothing fits: the least that works beside the other tiers' budgets.
+  int64_t budget_bytes = 0;  // 0: none given, nothing is kept there
+  // The arena, and on the host the process. If nothing fits: the least that works with the other tiers' budgets.
   int64_t peak_bytes = 0;
   int64_t arena_bytes = 0;
   int64_t lower_bound_bytes = 0;
   Breakdown breakdown;
 };
 
-// Something else to ask for where a plan does not fit.
+// Another request for a plan that does not fit.
 struct Alternative {
   std::string options;  // "--max-seq-length 256", or words
-  std::string effect;   // what it changes beside the memory: "longer rows are cut"; may be empty
+  std::string effect;   // what it changes other than memory: "longer rows are cut"; may be empty
   int64_t minimum_bytes = 0;
   bool fits = false;  // the budget
 };
@@ -161,10 +160,9 @@ struct Plan {
   int64_t arena_bytes = 0;
   int64_t lower_bound_bytes = 0;  // largest live sum: no arena can be smaller
   ProcessBytes process;
-  PrepareBytes prepare;  // of the host; 0: no data is prepared
+  PrepareBytes prepare;  // on the host; 0: no data is prepared
   Breakdown breakdown;
-  // The host's tier beside a device with memory of its own; on the CPU the figures above are the host's and these are
-  // 0.
+  // The host's tier, for a device with its own memory; on the CPU the figures above are the host's and these are 0.
   TierPlan host;
   ProcessBytes host_process;
   TierPlan disk;
@@ -174,12 +172,12 @@ struct Plan {
   Choices choices;
   std::vector<TechniqueReport> techniques;
   std::vector<TensorGroup> peak_tensors;  // of the device's arena at its peak, largest first
-  std::string cheapest_fix;               // when it does not fit: what would make it fit
+  std::string cheapest_fix;               // if it does not fit: a change that would make it fit
   std::vector<Alternative> alternatives;
   std::vector<PersistentTensor> tensors;
   std::vector<PlanProgram> programs;
 
-  // Of Tier::host or Tier::disk.
+  // For Tier::host or Tier::disk.
   TierPlan& below(Tier tier) { return tier == Tier::host ? host : disk; }
   const TierPlan& below(Tier tier) const { return tier == Tier::host ? host : disk; }
   TierBytes arenas() const { return {arena_bytes, host.arena_bytes, disk.arena_bytes}; }
@@ -191,21 +189,21 @@ struct Plan {
 // The name of a program for a shorter sequence length: "train_step@256".
 std::string bucket_program(std::string_view program, int64_t length);
 
-// The budget and the peak of a tier as plan.json has them: of the tier that --memory bounds the plan's own.
+// The budget and the peak of a tier, as in plan.json: for the tier that --memory bounds the plan's own.
 struct TierFigures {
   int64_t budget_bytes = 0;
   int64_t peak_bytes = 0;
 };
 TierFigures tier_figures(const Plan& plan, Tier tier);
 
-// The techniques that change the plan, with the setting chosen of each.
+// The techniques that change the plan, with their settings.
 std::map<std::string, std::string> taken_techniques(const Plan& plan);
 // "micro-batch 1; recompute 30 x block-input" of these, or "no technique".
 std::string settings_text(const std::map<std::string, std::string>& techniques);
 
 // The summary as JSON text (docs/plan_format.md), without the programs.
 std::string plan_json(const Plan& plan);
-// The whole plan as readable text: persistent tensors with offsets, then every instruction with its operands' places.
+// The whole plan as readable text: persistent tensors with offsets, then every instruction with its operands' offsets.
 std::string plan_text(const Plan& plan);
 
 }  // namespace headroom

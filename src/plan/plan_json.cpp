@@ -43,7 +43,7 @@ Json tensors_json(const Plan& plan) {
   return out;
 }
 
-// Of the memory that the plan's own figures are of: on a GPU the data is prepared beside its bare context.
+// For the memory of the plan's own figures: on a GPU only the bare context exists while the data is prepared.
 int64_t prepare_peak(const Plan& plan) { return plan.facts.is_cpu() ? plan.prepare.most : plan.process.total(); }
 
 }  // namespace

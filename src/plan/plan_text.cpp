@@ -18,7 +18,7 @@ void write_operands(Out out, const std::vector<Operand>& operands) {
   }
 }
 
-// " host 896 disk 4096": of the tiers that the plan uses.
+// " host 896 disk 4096": for the tiers that the plan uses.
 void write_lower_tiers(Out out, const Plan& plan, const TierBytes& bytes) {
   for (const Tier tier : kLowerTiers)
     if (plan.below(tier).arena_bytes > 0) fmt::format_to(out, " {} {}", tier_name(tier), bytes.of(tier));

@@ -51,7 +51,7 @@ class Summary {
     return std::move(out_);
   }
 
-  // What is alive at the peak, largest first.
+  // The tensors alive at the peak, largest first.
   std::vector<TensorGroup> run_groups() {
     if (out_.instructions == 0) return {};
     make_timeline();
@@ -62,7 +62,7 @@ class Summary {
   int64_t peak_bytes() const { return std::accumulate(out_.peak.begin(), out_.peak.end(), int64_t{0}); }
 
  private:
-  // Walks the instants with the changes of each, keeping the fullest instant of every stretch and of all.
+  // Walks over time, keeping the largest sum of every interval and of all.
   void make_timeline() {
     const size_t count = static_cast<size_t>(out_.instructions);
     std::vector<ClassBytes> change(count + 1);
@@ -131,7 +131,7 @@ class Summary {
     return out;
   }
 
-  // The largest ones; the others as one of each class.
+  // The largest ones; the others as one row for each class.
   void cut_groups(std::vector<TensorGroup> all) {
     std::map<MemoryClass, TensorGroup> rest;
     for (size_t i = kMaxGroups; i < all.size(); ++i) {

@@ -16,9 +16,9 @@ constexpr int32_t kTimelinePoints = 480;
 int32_t timeline_points(int32_t count);
 int32_t stretch_begin(int32_t point, int32_t count);
 
-// A stretch of instructions, at its fullest instant.
+// An interval of instructions, when it holds most.
 struct TimelinePoint {
-  int32_t begin = 0;  // first instruction of the stretch
+  int32_t begin = 0;  // first instruction of the interval
   int32_t block = kNone;
   Stage stage = Stage::forward;
   ClassBytes bytes{};
@@ -32,7 +32,7 @@ struct LayerBytes {
 // A point of the planner's frontier: with a budget of peak_bytes a step takes step_seconds.
 struct BudgetPoint {
   int64_t peak_bytes = 0;
-  bool assigned = false;  // else a lower bound, which assigned offsets exceed by 0.3 % at most
+  bool assigned = false;  // else a lower bound, which assigned offsets exceed by at most 0.3 %
   double step_seconds = 0;
   std::string setting;
 };
@@ -45,8 +45,8 @@ struct StepMemory {
   std::string peak_op;
   int32_t peak_block = kNone;
   Stage peak_stage = Stage::forward;
-  ClassBytes peak{};                 // alive at that instant; they sum to the plan's lower bound
-  std::vector<TensorGroup> groups;   // largest first; what is beyond the limit is summed in one row per class
+  ClassBytes peak{};                 // alive at that time; they sum to the plan's lower bound
+  std::vector<TensorGroup> groups;   // largest first; the rest beyond the limit is summed in one row per class
   std::vector<StorageSpan> tensors;  // the largest alive at the peak, largest first
   std::vector<LayerBytes> layers;    // ascending
 };
@@ -54,7 +54,7 @@ struct StepMemory {
 // Pure. Throws InternalError when the plan has no such program.
 StepMemory step_memory(const Plan& plan, std::string_view program);
 
-// What is alive at the peak of the arena, in whichever program that is: every group, largest first.
+// The tensors alive at the peak of the arena, in whichever program that is: every group, largest first.
 std::vector<TensorGroup> peak_tensors(const Plan& plan);
 
 // memory.json.

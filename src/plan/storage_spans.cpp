@@ -81,7 +81,7 @@ class Reader {
     }
   }
 
-  // The persistent tensor that the operand is, or a slice of.
+  // The persistent tensor that contains the operand.
   const PersistentTensor* persistent(const Operand& operand) const {
     auto at = places_.upper_bound({operand.tier, operand.offset});
     if (at == places_.begin()) return nullptr;
@@ -92,13 +92,13 @@ class Reader {
     return inside || operand.offset == place.offset ? &tensor : nullptr;
   }
 
-  // The newest span at an operand's place; none for what lies in a lower tier.
+  // The newest span at an operand's offset; none for lower tiers.
   std::map<int64_t, size_t>::const_iterator open_at(const Operand& operand) const {
     return operand.tier == Tier::device ? open_.find(operand.offset) : open_.end();
   }
 
-  // The same where the operand may be a slice of what the span holds: the span that begins last, as nothing else begins
-  // where one is alive.
+  // The same if the operand may be a slice of the span's value: the span that begins last, as no other begins where one
+  // is alive.
   std::map<int64_t, size_t>::const_iterator open_around(const Operand& operand, const Attrs& attrs) const {
     const auto at = open_at(operand);
     const std::optional<RowSlice> slice = row_slice(attrs);
@@ -126,7 +126,8 @@ class Reader {
       if (spans_[span].begin < loop.begin) loop.outer.push_back(span);
   }
 
-  // An update reads a weight, its states and its gradient: what it reads of the weight's shape that does not persist.
+  // An update reads a weight, its states and its gradient: this is the input of the weight's shape that does not
+  // persist.
   void name_gradients(const Instruction& instruction) {
     const Operand* weight = nullptr;
     bool updates = false;
@@ -151,7 +152,7 @@ class Reader {
     const Operand& output = instruction.outputs[index];
     if (output.tier != Tier::device || persistent(output)) return;
     const auto open = open_at(output);
-    // Made in the place of an input: the same storage goes on.
+    // Computed in place of an input: the same storage continues.
     if (open != open_.end() &&
         std::any_of(instruction.inputs.begin(), instruction.inputs.end(),
                     [&](const Operand& input) { return input.tier == output.tier && input.offset == output.offset; }))

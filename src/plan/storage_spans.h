@@ -1,5 +1,5 @@
-// What lives where and when while a program runs, read off the plan's instructions: the storages of the liveness
-// analysis again, now with the places they were given.
+// The lifetimes and offsets of storages while a program runs, derived from the plan's instructions: as in the liveness
+// analysis, now with their offsets.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace headroom {
 
-// Bytes [offset, offset + bytes) of the device's arena while the instructions [begin, end) run. What a loop reads from
-// outside lives until the loop ends.
+// Bytes [offset, offset + bytes) of the device's arena while the instructions [begin, end) run. A value from outside
+// that a loop reads lives until the loop ends.
 struct StorageSpan {
   std::string name;  // a weight's name, "gradient of ...", or the op that makes it with the weight it reads
   MemoryClass kind = MemoryClass::activations;

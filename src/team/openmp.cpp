@@ -1,5 +1,5 @@
-// The entry points of libgomp that our kernels and oneDNN call. A program's own definitions come before a library's, so
-// that one team runs both. What they do not cover no library of the program may use (tests/team checks that).
+// The entry points of libgomp that headroom's kernels and oneDNN call. A program's own definitions come before a
+// library's, so one team runs both. No library of the program may use other entry points (tests/team checks this).
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace headroom::team {
 namespace {
 
-// libgomp itself, which runs everything where the environment sets it up.
+// libgomp itself, which runs everything if the environment configures it.
 struct Libgomp {
   void (*parallel)(Body, void*, unsigned, unsigned) = nullptr;
   void (*barrier)() = nullptr;
@@ -46,11 +46,11 @@ const Libgomp* libgomp() {
 
 int first_size() {
   const char* const asked = std::getenv("OMP_NUM_THREADS");
-  const int number = asked ? std::atoi(asked) : 0;  // of a list the first
+  const int number = asked ? std::atoi(asked) : 0;  // the first of a list
   return number > 0 ? number : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
-// Of regions that do not say and that this thread begins: as OpenMP has it, each thread sets its own.
+// For regions that this thread begins without giving a number: as in OpenMP, each thread sets its own.
 int& usual_size() {
   static const int first = first_size();
   thread_local int size = first;
@@ -69,7 +69,7 @@ void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned f
   team::run(body, data, threads > 0 ? static_cast<int>(threads) : team::usual_size(), team::Shares::together);
 }
 
-// Not of OpenMP's: base/threads.cpp calls it where it is there.
+// Not part of OpenMP: base/threads.cpp calls it if it exists.
 void headroom_parallel_shares(void (*body)(void*), void* data, unsigned threads) {
   if (const team::Libgomp* const own = team::libgomp()) return own->parallel(body, data, threads, 0);
   team::run(body, data, static_cast<int>(threads), team::Shares::independent);

@@ -28,18 +28,18 @@ Place& place() {
 }
 
 struct alignas(64) Seat {
-  // The CPU that the thread was last seen on. One that was woken and has not begun is still there, as a rule.
+  // The CPU on which the thread was last seen. A thread that was woken but has not begun is usually still there.
   std::atomic<int> cpu{-1};
-  std::atomic<bool> offered{false};  // a share of the region that runs: who takes it back has it
+  std::atomic<bool> offered{false};  // a share of the running region is offered; whoever resets this has it
 };
 
-// One per process, as libgomp's: libraries that know nothing of each other share it. Nothing in it is ever destroyed,
+// One per process, like libgomp's: libraries that do not know each other share it. Nothing in it is ever destroyed,
 // since its threads outlive main.
 struct Team {
-  std::mutex region;  // held by who began the one that runs
+  std::mutex region;  // held by the thread that began the running region
   SpinRule rule;
   uint32_t workers = 0;
-  Body body = nullptr;  // this and the next two are read by those who have a share: the region waits for them
+  Body body = nullptr;  // this and the next two are read by threads with a share: the region waits for them
   void* data = nullptr;
   uint32_t size = 1;
   Signal call;      // shares are offered
@@ -47,7 +47,7 @@ struct Team {
   alignas(64) std::atomic<uint32_t> running{0};
   Signal passed;  // a barrier
   alignas(64) std::atomic<uint32_t> arrived{0};
-  Seat seats[kMostThreads];  // pages of threads that are not there are never touched
+  Seat seats[kMostThreads];  // pages of threads that do not exist are never touched
 };
 
 Team& the_team() {
@@ -72,7 +72,7 @@ void run_as(const Place& as, Body body, void* data) {
   place() = before;
 }
 
-// Runs the share of a number, unless another thread has it.
+// Runs the share with a number, unless another thread has it.
 bool run_share(Team& team, uint32_t number) {
   if (!team.seats[number].offered.exchange(false, std::memory_order_acq_rel)) return false;
   run_as({static_cast<int>(number), static_cast<int>(team.size), true}, team.body, team.data);
@@ -98,7 +98,7 @@ void* work(void* argument) {
   ::_exit(1);
 }
 
-// Workers are numbers 1, 2 ...; one that starts late finds the share that waits for it.
+// Workers have the numbers 1, 2 ...; one that starts late finds the share that waits for it.
 void start_workers(Team& team, uint32_t size) {
   for (; team.workers + 1 < size; ++team.workers) {
     pthread_t thread;

@@ -13,7 +13,7 @@
 namespace headroom::team {
 namespace {
 
-constexpr int kBlindTurns = 32;  // before the clock is read: most waits are over then
+constexpr int kBlindTurns = 32;  // before the clock is read: most waits are over by then
 constexpr int kTurnsPerLook = 16;
 
 int64_t now() {
@@ -63,7 +63,8 @@ int64_t look_for_neighbours(SpinRule& rule) {
 
 int this_cpu() { return ::sched_getcpu(); }
 
-// The order of both sides: a sleeper counts itself, then reads the number; who sets it writes, then reads the count.
+// The order on both sides: a sleeper first counts itself, then reads the number; the setter first writes, then reads
+// the count.
 void Signal::set(uint32_t value) {
   value_.store(value, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) > 0)
