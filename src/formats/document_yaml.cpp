@@ -259,8 +259,7 @@ DocumentNode parse_yaml_document(std::string_view text, const std::string& sourc
                   "give one document per file");
     return root;
   } catch (const YAML::Exception& e) {
-    const auto ends =
-        std::count(text.begin(), text.end(), '\n');  // errors at the end are reported for the last line
+    const auto ends = std::count(text.begin(), text.end(), '\n');  // errors at the end are reported for the last line
     const int64_t last = ends + (text.empty() || text.back() != '\n' ? 1 : 0);
     const int64_t line = std::min<int64_t>(e.mark.line + 1, std::max<int64_t>(last, 1));
     throw Error(ErrorKind::format, fmt::format("{}:{}: malformed YAML: {}", source, line, e.msg),
