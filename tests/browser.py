@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 
-SKIPPED = 77  # the exit status of a test without a browser
+SKIPPED = 77  # exit status of a test without a browser
 
 
 def find_browser():
@@ -70,7 +70,7 @@ class Browser:
             self.events.append(self.message())
 
     def value(self, expression):
-        """What an expression, or the promise that it gives, comes to."""
+        """The value of an expression, or of the promise that it returns."""
         found = self("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in found:
             raise RuntimeError(f"{expression}: {found['exceptionDetails']}")

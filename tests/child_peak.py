@@ -1,7 +1,7 @@
-"""The largest resident set of a child process, without what the process that starts it holds.
+"""The largest resident set of a child process, without the memory of the process that starts it.
 
-The kernel counts in a child's ru_maxrss what its parent held when it forked. `run` therefore starts the command by a small process
-of its own, this file, which tells the figure. Standard library only.
+A child's ru_maxrss includes what its parent held when it forked. `run` therefore starts the command from a small process,
+which is this file and reports the figure. Standard library only.
 """
 
 import os

@@ -1,5 +1,4 @@
-// HEADROOM_SANITIZED: whether a sanitizer's allocator stands in the place of the program's: it holds more memory than
-// is asked for.
+// HEADROOM_SANITIZED: whether a sanitizer's allocator replaces the program's; it holds more memory than is requested.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -9,7 +9,8 @@ import urllib.request
 
 
 class Server:
-    """Of a model's folder, on a free port of this machine, ready; also as a context. `home` is an empty folder: no cached profile. Output is kept in files there."""
+    """Serves a model's folder on a free port of this machine, and waits until it is ready; also a context manager. `home` is an empty folder: no
+    cached profile. Output is kept in files there."""
 
     def __init__(self, program, model, home, *more, cwd=None):
         self.errors = open(os.path.join(home, "serve.log"), "w+", encoding="utf-8")
@@ -39,7 +40,7 @@ class Server:
         self.stop()
 
     def stop(self):
-        """Ends it, unless that was done, and gives what it logged."""
+        """Ends it if it still runs, and returns its log."""
         if self.errors.closed:
             return ""
         self.process.terminate()
@@ -51,7 +52,7 @@ class Server:
         return text
 
     def call(self, path, body=None):
-        """(status, text) of what it answers to a GET, or to a POST of a body that becomes JSON."""
+        """(status, text) of the answer to a GET, or to a POST of a body that is converted to JSON."""
         data = None if body is None else json.dumps(body).encode()
         try:
             with urllib.request.urlopen(urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"}), timeout=120) as answer:
@@ -67,7 +68,7 @@ class Server:
         return self.call(path, body)
 
     def metrics(self):
-        """The figures of /metrics by name, with the labels as they stand there."""
+        """The figures of /metrics by name, including the labels."""
         return {name: float(value) for name, value in re.findall(r"^([\w:]+(?:\{.*\})?) (\S+)$", self.get("/metrics")[1], re.M)}
 
     def peak_bytes(self):

@@ -130,11 +130,11 @@ def page(files, architectures, compiler):
     """files: {path: {architecture: {mangled: Kernel}}}"""
     parts = [f'''# CUDA kernels
 
-What {compiler} makes of each kernel for {', '.join(architectures)}; one figure where they agree, else one for each, in this order. Written by
+What {compiler} makes of each kernel for {', '.join(architectures)}; one figure if they agree, else one for each, in this order. Written by
 `tools/kernel_table.py --write docs/cuda_kernels.md`. Per thread: registers, and bytes spilled (stores and loads); per block: bytes of static
-shared memory. Counted in the code: loads from and stores to device memory of 16 bytes, asynchronous copies of 16 bytes into shared memory,
-all three of less than 16 bytes (ends of rows, ids, scalars), and tensor core instructions. Of kernels over rows and elements those whose last template
-argument is `false` or 1 take rows that are not multiples of 16 bytes.
+shared memory. Counted in the code: loads and stores of 16 bytes of device memory, asynchronous copies of 16 bytes into shared memory,
+all of these with less than 16 bytes (ends of rows, ids, scalars), and tensor core instructions. Kernels over rows and elements whose last template
+argument is `false` or 1 are for rows that are not multiples of 16 bytes.
 ''']
     spilling = 0
     for path, found in files.items():

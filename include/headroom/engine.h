@@ -42,7 +42,7 @@ enum class ErrorKind {
 /// What every call below throws. what() names the value that is wrong and where it was found.
 class Error : public std::runtime_error {
  public:
-  /// The engine's own.
+  /// Internal.
   struct Impl;
   /// `message`: what is wrong; `remedy`: what to do about it, or empty.
   Error(ErrorKind kind, const std::string& message, std::string remedy);
@@ -66,7 +66,7 @@ struct Change {
 /// The budget holds no plan. Thrown before anything is written.
 class Refusal : public Error {
  public:
-  /// The engine's own.
+  /// Internal.
   struct Impl;
   /// An Error of kind does_not_fit, with its figures in bytes.
   Refusal(const std::string& message, std::string remedy, std::int64_t budget_bytes, std::int64_t minimum_bytes,
@@ -85,7 +85,7 @@ class Refusal : public Error {
 /// A plan of a run: an immutable value, cheap to copy. Members throw only std::bad_alloc. Thread-safe.
 class Plan {
  public:
-  /// The engine's own.
+  /// Internal.
   struct Impl;
   /// Plans come from Session::plan() and Callbacks::planned.
   explicit Plan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
@@ -139,13 +139,13 @@ struct Evaluation {
   double loss = 0;                 ///< mean over the targets, in nats
   double perplexity = 0;           ///< exp(loss)
   std::int64_t targets = 0;        ///< tokens or classes that were predicted
-  std::optional<double> accuracy;  ///< share of targets, 0 to 1; only of models that predict classes or masked tokens
+  std::optional<double> accuracy;  ///< share of targets, 0 to 1; only for models that predict classes or masked tokens
 };
 
 /// Functions that a call calls while it runs. All are optional. They run on the calling thread, between steps. An
 /// exception from one of them ends the call without a save and reaches the caller unchanged.
 struct Callbacks {
-  /// Gets the plan before it is run, or before it is refused as not feasible; of an evaluation when it has ended.
+  /// Gets the plan before it is run, or before it is refused as not feasible; for an evaluation, at its end.
   std::function<void(const Plan&)> planned;
   /// Gets a line of text for people.
   std::function<void(const std::string&)> note;
@@ -170,7 +170,7 @@ struct Training {
 struct Generation {
   std::string text;                ///< UTF-8; without the prompt
   std::vector<std::int32_t> ids;   ///< the ids of its tokens
-  std::string finish_reason;       ///< "stop", or "length" where the most tokens were reached
+  std::string finish_reason;       ///< "stop", or "length" if the limit of tokens was reached
   std::int64_t prompt_tokens = 0;  ///< tokens of the prompt
   double prompt_seconds = 0;       ///< time for the prompt
   double decode_seconds = 0;       ///< time for the text
@@ -192,7 +192,7 @@ ModelFacts describe_model(const std::string& model);
 /// An answer to a question about plans.
 struct Answer {
   std::string json;  ///< one object; docs/questions.md lists the members of each
-  std::string text;  ///< for people: a table; of PlanQuestion::curve an HTML page
+  std::string text;  ///< for people: a table; for PlanQuestion::curve an HTML page
 };
 
 /// Questions that Session::ask() answers (docs/questions.md).
@@ -211,7 +211,7 @@ enum class PlanQuestion {
 /// calls share, and what the process then holds.
 class Session {
  public:
-  /// The engine's own.
+  /// Internal.
   struct Impl;
   /// `model`: a directory in Hugging Face layout; for plan() and ask() also a bare config.json. Each call takes those
   /// of `options` that it knows. Throws Error (usage) for an option that no call knows. Reads no file.

@@ -18,7 +18,7 @@
 
 namespace headroom::api {
 
-// What is told of a plan, without its programs.
+// The figures of a plan, without its programs.
 struct Plan::Impl {
   bool feasible = false;
   std::int64_t budget_bytes = 0, peak_bytes = 0, minimum_bytes = 0, arena_bytes = 0, process_bytes = 0;

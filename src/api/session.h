@@ -1,4 +1,4 @@
-// What every call of a session begins with.
+// The data of a session.
 #pragma once
 
 #include <string>

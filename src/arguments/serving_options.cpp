@@ -10,7 +10,7 @@
 namespace headroom {
 namespace {
 
-// A share of what the machine has: of a GPU what is free on it, of the CPU what this process may use.
+// A share of the machine's memory: of what is free on a GPU, or of what this process may use on the CPU.
 int64_t share_of_memory(double share, const MachineOptions& machine) {
   const bool cpu = device_kind(machine.device) == DeviceKind::cpu;
   const int64_t all = cpu ? available_memory() : default_budget(machine.device, machine.profile);

@@ -17,7 +17,7 @@ bool has_text(const Json& object, const char* name) {
   return at->is_string() ? !at->get_ref<const std::string&>().empty() : !at->empty();
 }
 
-// Whether a choice brings something that a token was drawn for: text, reasoning, a part of a call.
+// Whether a choice has something that was sampled: text, reasoning, a part of a call.
 bool brings_text(const Json& choice) {
   if (has_text(choice, "text")) return true;
   const auto delta = choice.find("delta");
@@ -32,7 +32,7 @@ int64_t count_of(const Json& usage, const char* name) {
   return at != usage.end() && at->is_number_integer() && *at >= 0 ? at->get<int64_t>() : -1;
 }
 
-// The message of {"error":{"message"}}, of {"error":"..."} and the like, else the text; one line, not long.
+// The message of {"error":{"message"}}, {"error":"..."} and the like, else the text; shortened to one line.
 std::string message_of(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
   std::string message = text;

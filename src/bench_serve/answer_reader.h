@@ -14,11 +14,11 @@ namespace headroom::bench {
 
 class AnswerReader {
  public:
-  // `record` outlives the reader.
+  // `record` must outlive the reader.
   explicit AnswerReader(RequestRecord& record);
 
   void head(const AnswerHead& head);
-  // Bytes of the body that came at `now`. False where it is broken: nothing more is of use.
+  // Takes bytes of the body that arrived at `now`. Returns false when the stream is broken: the rest is not needed.
   bool body(std::string_view bytes, double now);
   // The end of the exchange; sets the outcome.
   void end(CallEnd end, const std::string& error, double now);
@@ -31,7 +31,7 @@ class AnswerReader {
   EventReader events_;
   bool is_stream_ = false;
   double now_ = 0;
-  std::string text_;  // of an answer that is not a stream, its beginning
+  std::string text_;  // for an answer that is not a stream: its start
   bool done_ = false;
   bool finished_ = false;  // some choice has a finish_reason
   bool failed_ = false;

@@ -6,12 +6,12 @@
 
 namespace headroom::bench {
 
-// Gaps between arrivals: Gamma of shape `burstiness` and mean 1 / rate, as vLLM's bench has it; exponential, a Poisson
-// process, where burstiness is 1. An infinite rate has gaps of 0.
+// Gaps between arrivals: Gamma distributed with shape `burstiness` and mean 1 / rate, as in vLLM's bench. With
+// burstiness 1 that is exponential, a Poisson process. With an infinite rate all gaps are 0.
 class Arrivals {
  public:
   Arrivals(double rate, double burstiness, uint64_t seed);
-  // Seconds to the next arrival.
+  // Seconds until the next arrival.
   double next_gap();
 
  private:

@@ -1,4 +1,4 @@
-// Server-sent events from bytes that arrive in any pieces.
+// Parses server-sent events from bytes that arrive in any pieces.
 #pragma once
 
 #include <cstddef>
@@ -8,19 +8,19 @@
 
 namespace headroom::bench {
 
-// As the HTML standard has it (9.2.6): lines end with LF, CR or CRLF; an empty line ends an event; lines of `data` are
+// Follows the HTML standard (9.2.6): lines end with LF, CR or CRLF; an empty line ends an event; lines of `data` are
 // joined with LF; comments and other fields are ignored.
 class EventReader {
  public:
-  // The most bytes of one event; more is a stream that is not one.
+  // The most bytes of one event; with more it is not an event stream.
   static constexpr size_t kMostBytes = size_t{16} << 20;
 
-  // `event` is called with the data of each whole event that has some.
+  // `event` is called with the data of each complete event that has data.
   explicit EventReader(std::function<void(std::string_view data)> event) : event_(std::move(event)) {}
 
-  // False once an event has become too long: nothing more is read.
+  // Returns false when an event is too long; no more is read then.
   bool read(std::string_view bytes);
-  // Whether what was read ends within an event.
+  // Whether the bytes read so far end inside an event.
   bool inside_event() const { return has_data_ || !line_.empty(); }
 
  private:
@@ -31,7 +31,7 @@ class EventReader {
   std::string line_, data_;
   bool has_data_ = false;
   bool after_cr_ = false;
-  bool first_ = true;  // a byte order mark may stand here
+  bool first_ = true;  // a byte order mark is allowed here
   bool broken_ = false;
 };
 

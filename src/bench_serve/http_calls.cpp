@@ -36,7 +36,7 @@ std::optional<double> retry_after_of(boost::string_view text) {
   return error == std::errc() && seconds >= 0 ? seconds : 1;
 }
 
-// A request and its answer; kept alive by what it waits for.
+// A request and its answer; its pending operations keep it alive.
 class Call : public std::enable_shared_from_this<Call> {
  public:
   Call(asio::io_context& io, std::string request, CallHooks hooks)
@@ -60,7 +60,7 @@ class Call : public std::enable_shared_from_this<Call> {
   void cancel() { end(CallEnd::cancelled, "cancelled"); }
 
  private:
-  // What the server says before it has read everything is read too.
+  // Also reads what the server sends before it has read the whole request.
   void write() {
     SocketError ignored;
     socket_.set_option(Tcp::no_delay(true), ignored);
@@ -102,7 +102,7 @@ class Call : public std::enable_shared_from_this<Call> {
     SocketError ignored;
     timer_.cancel();
     socket_.close(ignored);
-    const CallHooks hooks = std::move(hooks_);  // what they hold ends with this call
+    const CallHooks hooks = std::move(hooks_);  // what the hooks hold is destroyed when this call ends
     hooks.ended(how, error);
   }
 

@@ -1,4 +1,4 @@
-// HTTP requests and timers on one thread: many answers at once, read as they come.
+// HTTP requests and timers on one thread: many answers at once, read as they arrive.
 #pragma once
 
 #include <cstdint>
@@ -20,29 +20,29 @@ struct AnswerHead {
 
 enum class CallEnd : uint8_t { whole, broken, timed_out, unreachable, cancelled };
 
-// Called on the thread of run(), from within it.
+// Called on the thread of run(), from inside it.
 struct CallHooks {
   std::function<void(const AnswerHead&)> head;
-  std::function<bool(std::string_view)> body;                        // false: the rest is not wanted
-  std::function<void(CallEnd end, const std::string& error)> ended;  // once, at the end
+  std::function<bool(std::string_view)> body;                        // return false if the rest is not needed
+  std::function<void(CallEnd end, const std::string& error)> ended;  // called once, at the end
 };
 
 class HttpCalls {
  public:
-  // Throws Error(run) where the host's name is not known.
+  // Throws Error(run) when the host's name cannot be resolved.
   explicit HttpCalls(const ServerAddress& address);
   ~HttpCalls();
 
-  // Begins a request on a connection of its own; `path` is without the address's prefix. It ends as timed_out after
-  // `seconds`. A body makes it a POST of JSON. The function that is returned cancels it; it may be called at any time
-  // before this object's end.
+  // Starts a request on a new connection; `path` does not include the address's prefix. It ends as timed_out after
+  // `seconds`. With a body it is a POST of JSON. The returned function cancels it; it may be called at any time while
+  // this object lives.
   std::function<void()> ask(const std::string& path, const std::string& body, const std::string& api_key,
                             double seconds, CallHooks hooks);
-  // Calls on the thread of run() at that time of now().
+  // Calls `call` on the thread of run() when now() reaches `time`.
   void at(double time, std::function<void()> call);
-  // Seconds since this object was made.
+  // Seconds since this object was created.
   double now() const;
-  // Until nothing is under way, or stop(), which drops what is.
+  // Runs until no request or timer is left, or until stop(), which drops them.
   void run();
   void stop();
 

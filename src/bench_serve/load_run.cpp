@@ -15,13 +15,13 @@ namespace {
 constexpr double kSampleSeconds = 0.25;
 constexpr double kMostPauseSeconds = 10;
 
-// How long a request that found no room keeps its place under max_concurrency.
+// How long a refused request keeps its place under max_concurrency.
 double pause_after(const RequestRecord& record) {
   if (record.outcome == Outcome::unreachable) return 1;
   return record.outcome == Outcome::refused ? std::min(record.retry_seconds, kMostPauseSeconds) : 0;
 }
 
-// A small answer as a whole.
+// A small answer, read whole.
 struct PlainAnswer {
   int status = 0;
   std::string body, error;
@@ -43,14 +43,14 @@ PlainAnswer plain_call(HttpCalls& calls, const LoadOptions& options, const std::
   return answer;
 }
 
-// A request under way.
+// A request in progress.
 struct Flight {
   explicit Flight(RequestRecord& to) : reader(to) {}
   AnswerReader reader;
   std::function<void()> cancel;
 };
 
-// The hooks of a request whose record begins now.
+// The hooks of a request whose record starts now.
 CallHooks hooks_of(HttpCalls& calls, double origin, const std::shared_ptr<Flight>& flight,
                    std::function<void()> ended) {
   return {[flight](const AnswerHead& head) { flight->reader.head(head); },
@@ -162,7 +162,7 @@ class Load {
     waiting_ = 0;
     const auto flights = flights_;  // their ends change the map
     for (const auto& [index, flight] : flights) flight->cancel();
-    calls_.stop();  // nothing that is timed matters any more
+    calls_.stop();  // nothing is timed any more
   }
 
   HttpCalls& calls_;
@@ -173,8 +173,8 @@ class Load {
   const double origin_;
   double next_arrival_ = 0;
   bool arriving_ = false;
-  int64_t waiting_ = 0;  // arrived, not begun
-  int64_t places_ = 0;   // of max_concurrency that are taken
+  int64_t waiting_ = 0;  // arrived, not started
+  int64_t places_ = 0;   // places of max_concurrency in use
   int64_t ended_pieces_ = 0;
   LoadSample count_;
   std::map<int64_t, std::unique_ptr<RequestRecord>> records_;

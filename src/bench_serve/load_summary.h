@@ -1,4 +1,4 @@
-// The figures of a load: what was served, how fast, what failed.
+// The results of a load: what was served, how fast, what failed.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ class Distribution {
   size_t count() const { return values_.size(); }
   double mean() const { return mean_; }
   double deviation() const;  // of the population
-  // Between the two nearest values, linearly; `share` from 0 to 1. 0 where there is none.
+  // Interpolates linearly between the two nearest values; `share` is from 0 to 1. 0 without values.
   double quantile(double share) const;
   double most() const { return quantile(1); }
 
@@ -29,7 +29,7 @@ class Distribution {
   double mean_ = 0;
 };
 
-// Names and keys as vLLM's `bench serve` has them.
+// Names and keys are those of vLLM's `bench serve`.
 struct LatencyMetric {
   const char* name;        // "Time to First Token"
   const char* short_name;  // "TTFT"
@@ -43,11 +43,11 @@ struct LoadSummary {
   double seconds = 0;
   bool stopped = false;
   int64_t most_running = 0;
-  std::array<int64_t, kOutcomeNames.size()> outcomes{};  // by Outcome
+  std::array<int64_t, kOutcomeNames.size()> outcomes{};  // indexed by Outcome
   int64_t refused_with_retry_after = 0;
-  std::map<std::string, int64_t> messages;      // of failures, how often each came; the first 20
+  std::map<std::string, int64_t> messages;      // of failures, with their counts; the first 20
   int64_t input_tokens = 0, output_tokens = 0;  // of completed requests
-  bool counted = true;  // every completed request by the server's usage; else pieces of text count as tokens
+  bool counted = true;  // the server reported usage for every completed request; else pieces of text count as tokens
   std::vector<LatencyMetric> latencies;  // of completed requests: TTFT, TPOT, ITL, E2EL
   std::vector<LoadSample> samples;
   std::string memory_name;  // empty: no memory was watched
@@ -58,17 +58,17 @@ struct LoadSummary {
   int64_t total() const;
   int64_t completed() const { return count(Outcome::completed); }
   int64_t failed() const { return total() - completed(); }
-  // A second of the load; 0 of an empty one.
+  // Per second of the load; 0 for an empty one.
   double rate(int64_t amount) const { return seconds > 0 ? static_cast<double>(amount) / seconds : 0; }
 };
 
 LoadSummary summarise(const LoadOptions& options, const LoadResult& result, const MemoryWatch* memory);
 
-// A table as vLLM prints it.
+// A table like vLLM's.
 std::string summary_table(const LoadSummary& summary);
-// One JSON object with vLLM's keys, and "failures", "memory" and "timeline" of our own. docs/bench_serve.md
+// One JSON object with vLLM's keys, and headroom's "failures", "memory" and "timeline". docs/bench_serve.md
 std::string summary_json(const LoadSummary& summary);
-// A self-contained page: figures, distributions of latencies, what happened when.
+// A self-contained page: figures, distributions of latencies, and a timeline.
 std::string summary_page(const LoadSummary& summary);
 
 }  // namespace headroom::bench

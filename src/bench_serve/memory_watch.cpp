@@ -17,7 +17,7 @@ std::optional<int64_t> number_in(const std::filesystem::path& path) {
   return std::nullopt;
 }
 
-// The number behind `key` at the beginning of a line.
+// The number after `key` at the start of a line.
 std::optional<int64_t> number_after(const std::filesystem::path& path, const std::string& key) {
   std::ifstream file(path);
   for (std::string word; file >> word;) {

@@ -18,7 +18,7 @@ constexpr std::array kWords{"time",  "house",  "water", "light",  "small", "gree
                             "cloud", "bridge", "apple", "table",  "road",  "field",  "ship",  "letter",
                             "glass", "smile",  "wind",  "garden", "point", "hand",   "open",  "walk"};
 
-// A stream of random bits for one purpose of one request.
+// Random bits for one purpose of one request.
 class Draws {
  public:
   Draws(uint64_t seed, int64_t index, uint64_t purpose)
@@ -38,7 +38,7 @@ class Draws {
   uint64_t count_ = 0;
 };
 
-// What every request has.
+// The fields that every request has.
 Json common_body(const LoadOptions& options, int64_t max_tokens) {
   Json body = {{"model", options.model},
                {"stream", true},
@@ -84,7 +84,7 @@ class RandomRequests final : public RequestSource {
  private:
   int64_t id(Draws& draws) const { return words_.ids[draws.below(words_.ids.size())]; }
 
-  // About so many tokens of words; at least one word of at least one token.
+  // Words of about this many tokens; at least one word of at least one token.
   std::string words_of(Draws& draws, int64_t tokens) const {
     if (tokens == 0) return {};
     const int64_t count =

@@ -44,12 +44,12 @@ std::string head_of(const LoadSummary& s) {
   return out + "</dl>\n";
 }
 
-// The share of requests, or of pieces of text, that took no longer.
+// The share of requests, or of pieces of text, with at most this latency.
 std::string latency_chart(const LatencyMetric& metric) {
   const Distribution& d = metric.values;
   std::string out = fmt::format("<h3>{}</h3>\n", metric.name);
   if (d.empty()) return out + "<p class=\"soft\">None was measured.</p>\n";
-  // The slowest hundredth is cut where it would press the others together.
+  // The slowest hundredth is cut off if it would squeeze the others.
   const double most = std::min(d.most(), 4 * d.quantile(0.99));
   Chart chart(fmt::format("share that took no longer, {}", metric.name), {0, std::max(most, 1e-6)}, {0, 1}, true);
   Chart::Points points{{std::min(d.quantile(0), most), 0}};
@@ -68,7 +68,7 @@ std::string latency_chart(const LatencyMetric& metric) {
              report::duration, false, [](double share) { return fmt::format("{:.0f} %", share * 100); }, false);
 }
 
-// A figure of the samples over time.
+// A value of the samples over time.
 std::string time_chart(const LoadSummary& s, const std::string& title, const char* colour,
                        const std::function<double(size_t)>& figure, bool bytes) {
   Series series;
@@ -91,7 +91,7 @@ std::string time_chart(const LoadSummary& s, const std::string& title, const cha
 
 std::string timeline_of(const LoadSummary& s) {
   const auto& samples = s.samples;
-  // Pieces of text a second since the sample before.
+  // Pieces of text per second since the previous sample.
   const auto rate = [&](size_t i) {
     if (i == 0) return 0.0;
     const double seconds = samples[i].time - samples[i - 1].time;

@@ -117,7 +117,7 @@ std::optional<bench::MemoryWatch> memory_watch(const BenchArguments& a) {
   return std::nullopt;
 }
 
-// Each request has a connection.
+// Each request needs a connection.
 void allow_many_files() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -125,7 +125,7 @@ void allow_many_files() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// One line that is rewritten on a terminal; nothing elsewhere.
+// One line that is rewritten on a terminal; prints nothing elsewhere.
 class LoadProgress {
  public:
   LoadProgress(bool quiet, int64_t total) : shown_(!quiet && ::isatty(STDERR_FILENO)), total_(total) {}

@@ -25,7 +25,7 @@ std::string holds_text(const ServingPlan& serving) {
                      l.blocks, l.block_tokens, full, full == 1 ? "" : "s", l.positions);
 }
 
-// As --kv-cache-dtype spells it.
+// In the spelling of --kv-cache-dtype.
 std::string_view cache_text(DType cache) { return cache == DType::i8 ? "int8" : dtype_name(cache); }
 
 std::string park_text(const ServingPlan& serving) {
@@ -39,7 +39,7 @@ std::string bytes_line(std::string_view what, int64_t bytes) {
   return fmt::format("  {:<22}{:>12}  {:>15} bytes\n", what, format_bytes(bytes), bytes);
 }
 
-// Where weights lie that the device does not hold, and what a step copies of them.
+// Where the weights are that the device does not hold, and what a step copies of them.
 std::string streamed_text(const ServingPlan& serving) {
   const StreamedWeights& streamed = serving.streamed;
   if (streamed.below_bytes == 0) return {};
@@ -79,7 +79,7 @@ std::string serving_json(const ServingPlan& serving) {
          "\n";
 }
 
-// What a larger budget would hold; empty where it is no more.
+// What a larger budget would allow; empty if nothing more.
 std::string next_text(const ServingArguments& arguments, const ServingPlan& serving) {
   InferenceOptions more = arguments.options;
   more.machine.memory = serving.plan.budget_bytes + kMoreBytes;
@@ -118,8 +118,8 @@ std::string serving_text(const ServingPlan& serving) {
 }
 
 int run_plan_serve(ServingArguments arguments, bool json) {
-  arguments.options.machine.force = true;                               // a plan for another machine is a plan
-  Server::book(arguments.options, ServerOptions(), arguments.serving);  // as `serve` has it with its defaults
+  arguments.options.machine.force = true;                               // planning for another machine is allowed
+  Server::book(arguments.options, ServerOptions(), arguments.serving);  // with the defaults of `serve`
   const ServingPlan serving = plan_serving(arguments.options, arguments.serving, [&](const std::string& note) {
     if (!arguments.quiet) print_note(note);
   });

@@ -1,4 +1,4 @@
-// `plan --serve`: what a server would hold within a budget.
+// `plan --serve`: what a server can hold within a budget.
 #pragma once
 
 #include "arguments/serving_options.h"
@@ -6,10 +6,10 @@
 
 namespace headroom {
 
-// Lines that name every region and what the sizes hold; of a plan that is feasible.
+// Lines about every region and the sizes of a feasible plan.
 std::string serving_text(const ServingPlan& serving);
 
-// Prints the plan, as JSON if asked for, and gives the exit code.
+// Prints the plan, as JSON if asked for, and returns the exit code.
 int run_plan_serve(ServingArguments arguments, bool json);
 
 }  // namespace headroom

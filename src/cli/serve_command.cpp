@@ -93,7 +93,7 @@ int run_serve(ServeArguments& a) {
   const RunControl& control =
       install_signal_handlers("\nfinishing the requests under way, then ending (again to end at once)\n");
   std::atomic<bool>& reload = install_reload_handler();
-  ServingRoom room(options, plan, notes);  // a disk that is full is refused before the socket is open
+  ServingRoom room(options, plan, notes);  // reports a full disk before the socket is open
   Server server(a.server, plan);
   fmt::print("{}listening on {}\n", serving_text(plan), server.url());
   std::fflush(stdout);

@@ -1,4 +1,4 @@
-// The prompt that Alpaca-style instruction data is trained with, in parts: before, between and after the row's texts.
+// The prompt of Alpaca-style instruction data, in parts: before, between and after the row's texts.
 #pragma once
 
 #include <string_view>

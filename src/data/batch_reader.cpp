@@ -159,7 +159,7 @@ void BatchReader::fill_lengths(int64_t first_row, std::span<int32_t> lengths) co
   }
 }
 
-// Positions of a row when `rows` of them take `elements`.
+// Positions of a row if `rows` of them have `elements` in total.
 int64_t BatchReader::row_width(size_t elements, int64_t first_row, int64_t rows) const {
   HR_CHECK(first_row >= 0 && rows >= 1, "{} rows from {}", rows, first_row);
   const int64_t width = static_cast<int64_t>(elements) / rows;

@@ -23,25 +23,25 @@ class BatchReader {
   BatchReader(const TokenCache& cache, SampleOrder order, int64_t seq_length, int64_t global_batch_size,
               RowTargets targets = {}, const PackIndex* packs = nullptr, bool groups = false);
 
-  // Heap bytes of a reader; groups take SampleGroups::memory_bytes() besides, and where tokens are masked a row of ids
-  // and one of labels come on top.
+  // Heap bytes of a reader, without those of groups (SampleGroups::memory_bytes()); if tokens are masked, including a
+  // row of ids and one of labels.
   static int64_t memory_bytes(int64_t global_batch_size);
 
   // Makes `range` the current global batch and returns its number of target tokens (what its loss is divided by; may be
   // 0).
   int64_t begin(const SampleRange& range);
 
-  // Fills rows [first_row, first_row + rows) of the current batch into ids and labels, row-major: each of
-  // ids.size() / rows positions, no more than seq_length() and no less than longest(). Padding is RowTargets::pad_id()
-  // with label -100; rows past the end of the batch are all padding. Labels are not shifted. The first token of a
-  // packed sequence has label -100: no token before it may predict it. Returns the target tokens of these rows. Throws
-  // Error(format) for a row that the model does not take (RowTargets::takes).
+  // Fills rows [first_row, first_row + rows) of the current batch into ids and labels, row-major: each of ids.size() /
+  // rows positions, no more than seq_length() and no less than longest(). Padding is RowTargets::pad_id() with label
+  // -100; rows past the end of the batch are all padding. Labels are not shifted. The first token of a packed sequence
+  // has label -100: no token before it may predict it. Returns the target tokens of these rows. Throws Error(format)
+  // for a row that the model does not accept (RowTargets::takes).
   int64_t fill(int64_t first_row, int64_t rows, std::span<int32_t> ids, std::span<int32_t> labels) const;
 
   // For each token of these rows the position at which its packed sequence begins; padding begins at itself.
   void fill_starts(int64_t first_row, int64_t rows, std::span<int32_t> starts) const;
 
-  // For each token of these rows 1 where it belongs to the second of two texts, else 0. Rows are not packed.
+  // For each token of these rows 1 if it belongs to the second of two texts, else 0. Rows are not packed.
   void fill_types(int64_t first_row, int64_t rows, std::span<int32_t> types) const;
 
   // For each of these rows the tokens before its padding; 0 past the end of the batch.

@@ -13,7 +13,7 @@
 namespace headroom {
 namespace {
 
-constexpr int64_t kRowSteps = 64'000'000;  // of all renderings of a row
+constexpr int64_t kRowSteps = 64'000'000;  // over all renderings of a row
 constexpr const char* kPrefixRemedy =
     "mark the assistant's turns with {% generation %} in the template, or render the conversations into "
     "{\"prompt\",\"completion\"} rows";
@@ -39,7 +39,7 @@ bool begins_with(const std::string& text, const std::string& beginning) {
   return text.compare(0, beginning.size(), beginning) == 0;
 }
 
-// Whether the assistant speaks, for each message.
+// For each message, whether it is the assistant's.
 std::vector<bool> speakers_of(const jinja::List& messages, const RowPlace& place) {
   std::vector<bool> speakers;
   for (const jinja::Value& message : messages.items) {
@@ -84,7 +84,7 @@ class ChatRenderer::Conversation {
       refuse_row(place_, "the template's arguments are not an object", "give {\"name\": value, ...}");
   }
 
-  // The text of the last message, for an answer that goes on from it.
+  // The text of the last message, for an answer that continues it.
   std::string last_text() const {
     const jinja::Value* text = nullptr;
     if (!messages_.list().items.empty()) text = messages_.list().items.back().dict().find("content");
@@ -93,7 +93,7 @@ class ChatRenderer::Conversation {
     return std::string(text->text());
   }
 
-  // Whether the assistant speaks, for each message.
+  // For each message, whether it is the assistant's.
   const std::vector<bool>& assistant() const { return assistant_; }
 
   // The first `count` messages.

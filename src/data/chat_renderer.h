@@ -22,13 +22,13 @@ struct ChatMessage {
 
 struct ScoredText {
   std::string text;
-  std::vector<std::pair<size_t, size_t>> scored;  // byte ranges, in ascending order
+  std::vector<std::pair<size_t, size_t>> scored;  // byte ranges, ascending
 };
 
-// How a conversation is put to the model.
+// How a conversation is rendered.
 struct PromptForm {
-  bool opens_answer = true;      // with what the template puts before an answer (add_generation_prompt)
-  bool goes_on = false;          // ends with the last message's text, which the answer goes on from
+  bool opens_answer = true;      // with the text that the template puts before an answer (add_generation_prompt)
+  bool goes_on = false;          // ends with the last message's text, which the answer continues
   std::string_view tools{};      // a JSON list; empty: none
   std::string_view arguments{};  // a JSON object of further variables of the template; empty: none
 };
@@ -36,7 +36,7 @@ struct PromptForm {
 // Used by one thread.
 class ChatRenderer {
  public:
-  // Heap bytes that rendering may be given, kHeapPerTextByte of them for each byte that a text may have.
+  // The heap for rendering, of which a text may have one byte in kHeapPerTextByte.
   static constexpr int64_t kMostBytes = int64_t{64} << 20;
   static constexpr int64_t kLeastBytes = int64_t{4} << 20;
   static constexpr int64_t kHeapPerTextByte = 16;
@@ -46,21 +46,21 @@ class ChatRenderer {
   ChatRenderer(const std::filesystem::path& tokenizer_folder, const Tokenizer& tokenizer,
                int64_t memory_bytes = kMostBytes);
 
-  // The same of a template that has been made.
+  // The same with a template that is already loaded.
   ChatRenderer(ChatTemplate chat, int64_t memory_bytes);
 
-  // Renders a row of RowKind::messages. The assistant's turns are what stands in
-  // {% generation %} blocks when the template has any. Else turn i is what rendering the messages up to i adds to those
-  // before it with add_generation_prompt: its text and end marker. Throws Error(format) naming file and line for
-  // messages without a role, for what the template refuses, and where a rendering does not begin with the one before.
+  // Renders a row of RowKind::messages. The assistant's turns are the contents of {% generation %} blocks if the
+  // template has any. Otherwise turn i is what rendering the messages up to i adds to rendering those before it with
+  // add_generation_prompt: its text and end marker. Throws Error(format) naming file and line for messages without a
+  // role, for messages that the template refuses, and if a rendering does not begin with the previous one.
   ScoredText render(const Row& row, const RowPlace& place) const;
 
-  // The text of `messages` with what the template puts before an answer (add_generation_prompt). Throws Error(format)
-  // for what the template refuses, naming `source`.
+  // The text of `messages` followed by the text that the template puts before an answer (add_generation_prompt). Throws
+  // Error(format) for messages that the template refuses, naming `source`.
   std::string render_prompt(std::span<const ChatMessage> messages, std::string_view source) const;
-  // The same of messages as JSON, a list of objects that may hold what the template reads beside role and content.
-  // Throws Error(format) too where an answer cannot go on from the last message: it has no text, or the template does
-  // not show it as it is.
+  // The same for messages as JSON, a list of objects that may have members other than role and content for the
+  // template. Also throws Error(format) if an answer cannot continue the last message: it has no text, or the template
+  // does not show it unchanged.
   std::string render_prompt(std::string_view messages, const PromptForm& form, std::string_view source) const;
 
  private:

@@ -26,12 +26,12 @@ struct ChatTemplate {
 // there is no template (or `folder` is empty), Error(format) when a file is malformed or the template is not supported.
 ChatTemplate load_chat_template(const std::filesystem::path& folder, const Tokenizer& tokenizer);
 
-// The same of a template's text; `source` names it in errors.
+// The same from a template's text; `source` names it in errors.
 ChatTemplate make_chat_template(const std::string& text, std::string source, const std::filesystem::path& folder,
                                 const Tokenizer& tokenizer);
 
-// The text of a template that a user gives: itself where it has {{ or {%, else that of the file of this name.
-// Throws Error(usage) for a file that is not there, Error(format) for a template that is not supported.
+// The text of a template given by the user: the argument itself if it has {{ or {%, else the contents of the file with
+// this name. Throws Error(usage) for a missing file, Error(format) for a template that is not supported.
 std::string given_chat_template(const std::string& given);
 
 // Whether load_chat_template() finds one there, well-formed or not. Throws Error(format) for a malformed

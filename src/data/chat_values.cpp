@@ -17,7 +17,7 @@ namespace {
 
 jinja::Value read(JsonScanner& json, jinja::Budget& budget);
 
-// A text, read in pieces; what it needs while it grows is held in the budget.
+// A text, read in pieces; its memory while it grows is counted in the budget.
 jinja::Value read_text(JsonScanner& json, jinja::Budget& budget) {
   std::array<char, 2048> piece;
   std::string text;
@@ -25,7 +25,7 @@ jinja::Value read_text(JsonScanner& json, jinja::Budget& budget) {
   json.open_string();
   while (const size_t count = json.read_string(piece)) {
     if (text.size() + count > text.capacity()) {
-      growing.add(static_cast<int64_t>(std::max(text.capacity(), count)));  // then it holds the capacity
+      growing.add(static_cast<int64_t>(std::max(text.capacity(), count)));  // from then on its capacity is counted
       budget.check_text(text.size() + count);
     }
     text.append(piece.data(), count);

@@ -18,9 +18,9 @@ class ClassNames {
   ClassNames(int64_t count, std::map<std::string, int32_t, std::less<>> names);
 
   int64_t count() const { return count_; }
-  // The class of a labelled row. Throws Error(format) naming the row's place: no name and no number, or out of range.
+  // The class of a labelled row. Throws Error(format) naming the row: no name and no number, or out of range.
   int32_t class_of(const Row& row, const RowPlace& place) const;
-  // A hash of all.
+  // A hash of all names and classes.
   uint64_t key() const;
 
  private:

@@ -101,7 +101,7 @@ uint32_t JsonScanner::hex4() {
   return value;
 }
 
-// Consumes an escape after its backslash and writes what it stands for.
+// Consumes an escape after its backslash and writes the escaped character.
 char* JsonScanner::unescape(char* to) {
   const int c = byte();
   if (c == kEnd) fail("a string that does not end");
@@ -138,7 +138,7 @@ int64_t JsonScanner::utf8_length() {
   fail(fmt::format("not UTF-8 (byte 0x{:02x})", lead));
 }
 
-// Copies the ASCII characters that stand for themselves, as far as the window holds them.
+// Copies unescaped ASCII characters, as far as the window has them.
 size_t JsonScanner::plain_bytes(std::span<char> into) {
   const int64_t skipped = at_ - window_at_;
   if (skipped < 0 || skipped >= static_cast<int64_t>(window_.size())) return 0;
@@ -278,7 +278,7 @@ std::string JsonScanner::text_from(int64_t begin, int64_t most) {
     text += piece;
     at += static_cast<int64_t>(piece.size());
   }
-  window_ = {};  // what it showed may be gone
+  window_ = {};  // it may no longer be valid
   return text;
 }
 

@@ -1,5 +1,5 @@
-// A strict JSON reader over the bytes of a row, without any memory of its own: strings are handed out piece by piece,
-// everything else is skipped. For data rows, which may be many megabytes long.
+// A strict JSON reader over the bytes of a row that allocates nothing: strings are returned piece by piece, everything
+// else is skipped. For data rows, which may have many megabytes.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace headroom {
 
-// What is wrong and at which byte of the row.
+// The error and its offset in the row.
 struct JsonProblem {
   int64_t position = 0;
   std::string what;
@@ -33,10 +33,10 @@ class JsonScanner {
   bool accept(char wanted);
   // Consumes the quote that begins a string.
   void open_string() { expect('"'); }
-  // Of the string that was opened: writes the unescaped bytes that come next into `into` (at least 4 bytes), whole
-  // characters, and returns how many. At the end of the string it consumes the quote and returns 0.
+  // Inside an opened string: writes the next unescaped bytes into `into` (at least 4 bytes), whole characters, and
+  // returns how many. At the end of the string it consumes the quote and returns 0.
   size_t read_string(std::span<char> into);
-  // Consumes a string and returns what it begins with, unescaped: whole characters of at most `most` bytes.
+  // Consumes a string and returns its beginning, unescaped: whole characters of at most `most` bytes.
   std::string string(size_t most);
   // Consumes any value.
   void skip_value();
@@ -44,7 +44,7 @@ class JsonScanner {
   std::string number();
   // Consumes an integer without fraction or exponent that fits 63 bits.
   int64_t integer();
-  // Nothing but white space is left.
+  // Checks that only white space is left.
   void expect_end();
 
   int64_t position() const { return at_; }

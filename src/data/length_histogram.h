@@ -1,4 +1,4 @@
-// How long rows are, in a fixed number of bins, and what cutting them would lose.
+// The distribution of row lengths in a fixed number of bins, and what cutting rows would lose.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ class LengthHistogram {
   // Rows longer than `cut`, an edge, and the tokens that cutting them there loses.
   int64_t cut_rows(int64_t cut) const;
   int64_t lost_tokens(int64_t cut) const;
-  // The least edge (or INT64_MAX) that at least this share of the rows does not exceed; 0 without rows.
+  // The smallest edge (or INT64_MAX) that at least this share of the rows does not exceed; 0 without rows.
   int64_t quantile(double share) const;
   const std::array<Bin, kBins>& bins() const { return bins_; }
   bool operator==(const LengthHistogram&) const = default;
@@ -41,7 +41,7 @@ class LengthHistogram {
   std::array<Bin, kBins> bins_{};
 };
 
-// Cuts worth a look: 128, 256, 512, ... up to `longest`, which comes last where it is an edge.
+// Cuts to report: 128, 256, 512, ... up to `longest`, which comes last if it is an edge.
 std::vector<int64_t> length_cuts(int64_t longest);
 
 // "row lengths: half up to 192 tokens, 95 % up to 768, ...; cut at 128 loses 31.2 %, ..." for people; empty without

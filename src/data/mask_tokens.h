@@ -1,4 +1,4 @@
-// Which tokens of a tokenizer masked language modelling puts in, and which it leaves alone.
+// The mask token of masked language modelling, and the tokens that are never masked.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace headroom {
 
-// The mask token: as tokenizer_config.json or special_tokens_map.json in `folder` (may be empty: none) name it, else
-// `[MASK]` or `<mask>`. Throws Error(format) when one of the files is malformed.
+// The mask token named by tokenizer_config.json or special_tokens_map.json in `folder` (may be empty: none), else
+// `[MASK]` or `<mask>`. Throws Error(format) if one of the files is malformed.
 std::optional<int32_t> find_mask_token(const Tokenizer& tokenizer, const std::filesystem::path& folder);
 
 // The ids of all special tokens and of those that the post-processor puts around a text, sorted.

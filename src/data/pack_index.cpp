@@ -20,7 +20,7 @@ struct Header {
   int64_t length;
   int64_t sequences;
   int64_t packs;
-  uint64_t list_checksum;  // of the entries behind the header
+  uint64_t list_checksum;  // of the entries after the header
   uint64_t checksum;       // of all before
 };
 static_assert(sizeof(Header) == 56);
@@ -50,7 +50,7 @@ uint64_t header_checksum(const Header& header) {
 
 int64_t entries_at(int64_t sequences) { return static_cast<int64_t>(sizeof(Header)) + sequences * kId; }
 
-// Packs one window after the other and writes each at once; the list of sequences has its size beforehand.
+// Packs window after window and writes each at once; the list of sequences gets its final size first.
 class Builder {
  public:
   Builder(const TokenCache& cache, const SampleOrder& order, int64_t length, File& file)
@@ -83,7 +83,7 @@ class Builder {
     packs_ += bins;
   }
 
-  // Fills the entries, and the window's sequences pack by pack, within one in their order.
+  // Fills the entries, and the window's sequences pack by pack, in their order within a pack.
   void sort_by_bin(int64_t begin, size_t size) {
     for (size_t i = 0; i < size; ++i) {
       Entry& entry = entries_[static_cast<size_t>(bin_of_[i])];
@@ -140,7 +140,7 @@ PackIndex PackIndex::open_or_build(const TokenCache& cache, const SampleOrder& o
       PackIndex found = open(path);
       if (found.key_ == key && found.sequences_ == cache.sequences()) return found;
     } catch (const Error& e) {
-      if (e.kind() != ErrorKind::format) throw;  // a damaged one is made again
+      if (e.kind() != ErrorKind::format) throw;  // a damaged file is rebuilt
     }
   }
   build(cache, order, length, key, path);
@@ -214,7 +214,8 @@ void PackIndex::sequences(const PackInfo& pack, int64_t from, std::span<int64_t>
 }
 
 int64_t PackIndex::memory_bytes(int64_t length) {
-  // Of a window, with the growth of vectors: ids twice, lengths, bins, targets, and as many entries and chains at most.
+  // For a window, with the growth of vectors: ids twice, lengths, bins, targets, and at most as many entries and
+  // chains.
   constexpr int64_t per_item = 2 * 8 + 3 * 4 + 24 + 3 * 4;
   return 2 * kWindow * per_item + (length + 2) * 16;
 }

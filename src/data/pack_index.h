@@ -1,4 +1,4 @@
-// Which sequences of a token cache share a packed sequence: a file beside the cache, read by pread as the cache is
+// Which sequences of a token cache share a packed sequence: a file next to the cache, read by pread like the cache
 // (docs/token_cache_format.md).
 #pragma once
 
@@ -14,18 +14,18 @@ namespace headroom {
 
 // One packed sequence.
 struct PackInfo {
-  int64_t first = 0;  // of its sequences in the file's list
+  int64_t first = 0;  // of its sequences, in the file's list
   int64_t sequences = 0;
   int64_t length = 0;   // tokens
   int64_t targets = 0;  // scored tokens
 };
 
-// Finished. Const and thread-safe.
+// A finished index. Const and thread-safe.
 class PackIndex {
  public:
-  // Packs the sequences of `cache` (of labels next_token) in the order of `order`'s first epoch, window after window of
-  // kWindow sequences, best-fit-decreasing, into sequences of `length` tokens; or opens what an earlier call with the
-  // same arguments left at `path`. Throws Error(run) on I/O errors.
+  // Packs the sequences of `cache` (with labels next_token) in the order of `order`'s first epoch, window after window
+  // of kWindow sequences, best-fit-decreasing, into sequences of `length` tokens; or opens the file that an earlier
+  // call with the same arguments wrote to `path`. Throws Error(run) on I/O errors.
   static PackIndex open_or_build(const TokenCache& cache, const SampleOrder& order, int64_t length,
                                  const std::filesystem::path& path);
   static constexpr int64_t kWindow = 1 << 16;

@@ -36,7 +36,7 @@ constexpr std::array<std::string_view, key_count> kKeys = {"text",     "prompt",
                                                            "input",    "output", "input_ids",  "labels",
                                                            "messages", "tools",  "label",      "text_pair"};
 
-// The value of a known key: its first byte and where it lies.
+// The value of a known key: its first byte and its position.
 struct Value {
   char first = '\0';  // of the JSON text: '"' a string, '[' a list, 'n' null
   int64_t at = 0;
@@ -82,7 +82,7 @@ void scan(Parsed& row) {
   json.expect_end();
 }
 
-// The beginning of a value, of a text what it says: at most `most` bytes.
+// The beginning of a value, unescaped for strings: at most `most` bytes.
 std::string content_of(const Parsed& row, const Value& value, size_t most) {
   if (value.first == '"') return JsonScanner(row.bytes, value.at, value.at + value.bytes).string(most);
   std::string text;

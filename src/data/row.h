@@ -1,4 +1,4 @@
-// One row of a data file: which kind it is and where its parts lie.
+// A row of a data file: its kind and the positions of its parts.
 #pragma once
 
 #include <cstddef>
@@ -15,21 +15,21 @@ namespace headroom {
 
 enum class RowKind { text, prompt, instruction, ids, messages, labelled, labelled_pair, labelled_ids };
 
-// "text", "prompt, completion" ...: the keys that make the kind.
+// "text", "prompt, completion" ...: the keys of the kind.
 std::string_view row_kind_keys(RowKind kind);
 
-// Where a row begins, for errors. Line 0 stands for the file as a whole.
+// The position of a row, for errors. Line 0 means the file as a whole.
 struct RowPlace {
   std::string_view file;
   int64_t line = 0;    // from 1
   int64_t offset = 0;  // bytes from the file's beginning
 };
 
-// A part of a row: where it lies in the row's bytes.
+// The position of a part in the row's bytes.
 struct RowPart {
-  int64_t at = 0;  // of a JSON text behind its quote
+  int64_t at = 0;  // for a JSON string, after its quote
   int64_t bytes = 0;
-  bool escaped = false;  // a JSON text; else the bytes are the text, or the JSON of a list
+  bool escaped = false;  // a JSON string; otherwise the bytes are plain text, or the JSON of a list
   bool empty() const { return bytes == 0; }
 };
 
@@ -47,7 +47,7 @@ struct Row {
   bool label_named = false;            // the label was written as a text: it may be a name
 };
 
-// No class has a longer label.
+// Longer labels are refused.
 inline constexpr size_t kLabelBytes = 4096;
 
 // Parses a row, a JSON object. Among several kinds of keys the most specific wins: input_ids before messages before
@@ -59,9 +59,9 @@ Row parse_row(const RowBytes& bytes, const RowPlace& place);
 // Reads the text of a part piece by piece.
 class RowText {
  public:
-  // Nothing else reads the row's bytes meanwhile.
+  // Nothing else may read the row's bytes meanwhile.
   RowText(const Row& row, const RowPart& part);
-  // Writes what comes next into `into` (at least 4 bytes) and returns how many bytes; 0 at the end.
+  // Writes the next bytes into `into` (at least 4 bytes) and returns how many; 0 at the end.
   size_t read(std::span<char> into);
 
  private:

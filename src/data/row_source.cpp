@@ -15,7 +15,7 @@ constexpr size_t kReadBytes = 65536;
 constexpr size_t kHeldBytes = 131072;  // a row up to this size stays in the buffer
 constexpr size_t kCapacity = kHeldBytes + kReadBytes;
 constexpr size_t kWindowBytes = 65536;
-constexpr size_t kKeptEnd = 16;  // of a longer one, for the line's end
+constexpr size_t kKeptEnd = 16;  // of a longer row, for the line's end
 constexpr int kEnd = -1;
 
 bool is_space(int c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
@@ -36,7 +36,7 @@ RowSource::RowSource(const std::filesystem::path& path, int64_t row_limit_bytes,
 
 int64_t RowSource::memory_bytes() { return static_cast<int64_t>(kCapacity + kWindowBytes); }
 
-// Skips a byte order mark and white space, and sees whether a list begins.
+// Skips a byte order mark and white space, and checks whether a list begins.
 void RowSource::detect() {
   refill();
   if (end_ >= 3 && std::memcmp(buffer_.get(), "\xef\xbb\xbf", 3) == 0) scan_ = 3;
@@ -47,7 +47,7 @@ void RowSource::detect() {
   if (is_list_) advance();
 }
 
-// Reads more behind the buffered bytes, whose part before begin_ is given up; all but the end of a long row is too.
+// Reads more after the buffered bytes, discarding those before begin_; of a long row only the end is kept.
 // False at the end of the file.
 bool RowSource::refill() {
   if (end_ - begin_ > kHeldBytes) begin_ = end_ - kKeptEnd;
@@ -99,7 +99,7 @@ void RowSource::begin_row() {
   row_at_ = offset_of(scan_);
 }
 
-// The row's first `length` bytes, from the buffer where it holds them.
+// The row's first `length` bytes, from the buffer if it holds them.
 RowBytes RowSource::finish_row(int64_t length) {
   const bool held = offset_of(begin_) == row_at_;
   const char* const at = buffer_.get() + begin_;

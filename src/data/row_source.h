@@ -1,4 +1,4 @@
-// Cuts a .jsonl, .json or .tsv file into rows with buffers that depend neither on the file's size nor on the rows'.
+// Splits a .jsonl, .json or .tsv file into rows with buffers that depend neither on the file's size nor on the rows'.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace headroom {
 
-// json: lines of JSON, or the objects of one JSON list; the first byte that is not white space tells. lines: lines of
-// text, as they are but for the line's end.
+// json: lines of JSON, or the objects of one JSON list, according to the first byte that is not white space. lines:
+// lines of text, unchanged except for the line's end.
 enum class RowFormat { json, lines };
 
 // Used by one thread.
@@ -22,9 +22,9 @@ class RowSource {
   // Throws Error(usage) when the file is missing. Rows of more than `row_limit_bytes` are refused.
   RowSource(const std::filesystem::path& path, int64_t row_limit_bytes, RowFormat format = RowFormat::json);
 
-  // Sets the next row that is not blank (of lines: not empty) and its place, valid until the next call. False at the
-  // end. Throws Error(format) for a row above the limit, and for what stands between the objects of a list. A row that
-  // the buffer does not hold is read again from the file, window after window, when its bytes are asked for.
+  // Sets the next row that is not blank (for lines: not empty) and its position, valid until the next call. False at
+  // the end. Throws Error(format) for a row above the limit, and for text between the objects of a list. A row that
+  // does not fit the buffer is read again from the file, window after window, when its bytes are needed.
   bool next(RowBytes& row, RowPlace& place);
 
   int64_t bytes_read() const { return file_offset_; }
@@ -53,13 +53,13 @@ class RowSource {
   std::string name_;
   int64_t row_limit_;
   int64_t file_bytes_;
-  int64_t file_offset_ = 0;  // of the end of what is in the buffer
+  int64_t file_offset_ = 0;  // of the end of the buffer's contents
   std::unique_ptr<char[]> buffer_;
-  std::unique_ptr<char[]> window_;  // of a row that the buffer does not hold
+  std::unique_ptr<char[]> window_;  // for a row that the buffer does not hold
   int64_t row_at_ = 0;              // offset in the file of the row being cut
-  size_t begin_ = 0;                // of what is still wanted of the buffer: the row, or the end of a long one
+  size_t begin_ = 0;                // start of the buffer's part still needed: the row, or the end of a long one
   size_t scan_ = 0;                 // of the next byte to look at
-  size_t end_ = 0;                  // of what is in the buffer
+  size_t end_ = 0;                  // of the end of the buffer's contents
   int64_t line_ = 1;
   RowFormat format_;
   bool is_list_ = false;

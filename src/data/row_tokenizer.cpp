@@ -20,8 +20,8 @@ constexpr int64_t kLeastPieceBytes = 64;
 
 int64_t chunk_of(int64_t piece) { return std::min<int64_t>(piece, kChunk); }
 
-// What an encoder of such pieces can yield at once: at most one id per byte of its normalised text, and the special
-// tokens around.
+// Upper bound of the ids that an encoder of such pieces yields at once: one per byte of its normalised text, and the
+// special tokens around.
 int64_t most_pieces(const Tokenizer& tokenizer, int64_t piece) {
   return tokenizer.pipeline().word_bytes_bound(piece + chunk_of(piece)) + 64;
 }
@@ -37,13 +37,13 @@ int64_t piece_bytes(const Tokenizer& tokenizer) {
               "use another tokenizer.json, or give rows of {\"input_ids\",\"labels\"}");
 }
 
-// The errors of an encoder know no file: names it.
+// Adds the file's name to the errors of an encoder, which does not know it.
 Error named(const Error& e, const RowPlace& place) {
   return Error(e.kind(), fmt::format("{}: {}", place.file, e.what()),
                e.remedy().empty() ? "convert the file to UTF-8" : e.remedy());
 }
 
-// How much of two texts is kept so that both fit into `room` tokens.
+// How much of each of two texts is kept so that both fit into `room` tokens.
 std::pair<int64_t, int64_t> lengths_within(int64_t first, int64_t second, int64_t room) {
   int64_t less = std::min(first, second), more = std::max(first, second);
   if (less + more > room) {
@@ -122,7 +122,7 @@ void RowTokenizer::end_text(const RowPlace& place) {
   flush_pieces(place);
 }
 
-// One EOS ends a row, whether the post-processor adds it to texts or not.
+// A row ends with one EOS, whether or not the post-processor adds it to texts.
 void RowTokenizer::add_eos(const RowPlace& place) {
   if (tokenizer_->eos_id()) pieces_.push_back(*tokenizer_->eos_id());
   flush_pieces(place);
@@ -160,7 +160,7 @@ void RowTokenizer::add(const Row& row, const RowPlace& place) {
   finish_row();
 }
 
-// Which rows a model takes: with a class, or with something to predict at positions.
+// Which rows a model accepts: with a class, or with targets at positions.
 void RowTokenizer::check_kind(const Row& row, const RowPlace& place) const {
   const bool labelled =
       row.kind == RowKind::labelled || row.kind == RowKind::labelled_pair || row.kind == RowKind::labelled_ids;
@@ -184,7 +184,7 @@ void RowTokenizer::require_mask(const RowPlace& place) {
                "use the model's own tokenizer ([MASK] or <mask>), or give rows of {\"input_ids\",\"labels\"}");
 }
 
-// A text between the special tokens of the post-processor, cut within them.
+// A text between the special tokens of the post-processor, cut to fit between them.
 void RowTokenizer::add_whole(const Row& row, const RowPlace& place) {
   if (labels() == LabelKind::own_position) require_mask(place);
   const PostProcessor& around = tokenizer_->pipeline().post_processor();
@@ -203,8 +203,8 @@ void RowTokenizer::add_whole(const Row& row, const RowPlace& place) {
   flush_pieces(place);
 }
 
-// Two texts within the special tokens of the post-processor. As long as both fit nothing is cut; then the longer, as
-// far as it reaches half of the room; then both to half, the second with the odd token.
+// Two texts between the special tokens of the post-processor. If both fit nothing is cut; otherwise first the longer,
+// down to half of the room, then both to half, the second with the odd token.
 void RowTokenizer::add_pair(const Row& row, const RowPlace& place) {
   const std::optional<PairTemplate>& around = tokenizer_->pipeline().post_processor().pair;
   if (!around)
@@ -275,7 +275,7 @@ void RowTokenizer::add_prompt(const Row& row, const RowPlace& place) {
   finish_row();
 }
 
-// Appends a JSON list's values to `into`, as far as the row may be long, and returns how many there are.
+// Appends a JSON list's values to `into`, up to the longest row, and returns how many there are.
 int64_t RowTokenizer::read_list(const Row& row, const RowPart& list, std::string_view name, bool may_ignore,
                                 std::vector<int32_t>& into, const RowPlace& place) const {
   JsonScanner json(*row.bytes, list.at, list.at + list.bytes);
@@ -325,8 +325,8 @@ void RowTokenizer::add_labelled_ids(const Row& row, const RowPlace& place) {
   finish_row();
 }
 
-// How many of the row's tokens lie in `text`, with which its whole text begins. A token that reaches across the end of
-// `text` belongs to what an end includes, and to what a beginning begins.
+// The number of the row's tokens that are in `text`, the beginning of its whole text. A token that crosses the end of
+// `text` counts for the end of a range, but not for the beginning of one.
 int64_t RowTokenizer::tokens_before(std::string_view text, bool is_end, const RowPlace& place) {
   size_t same = 0;
   bool differs = false;

@@ -1,4 +1,4 @@
-// Rows -> token sequences in the cache, with buffers that do not grow with the rows.
+// Converts rows to token sequences in the cache, with buffers that do not grow with the rows.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ namespace headroom {
 class RowTokenizer {
  public:
   // `tokenizer` may be null: rows that need one are then refused. It and `writer` outlive this object. The chat
-  // template is looked for in `tokenizer_folder` when the first row with messages comes, the mask token when rows are
-  // to be masked. What rows there may be is up to the writer's labels: texts that are masked and sequences with a class
-  // stand between the special tokens of the post-processor and are cut within them; classes are those of `classes`.
-  // Pairs of texts are cut as transformers' truncation=True does: the longer first, then both to half the room. A model
-  // of fewer than 2 `token_types` knows no second text. Conversations are rendered with `chat_bytes` of heap. Throws
+  // template is looked for in `tokenizer_folder` at the first row with messages, the mask token if rows are to be
+  // masked. The writer's labels decide which rows are allowed: texts that are masked and sequences with a class are put
+  // between the special tokens of the post-processor and cut to fit; classes are those of `classes`. Pairs of texts are
+  // cut as transformers' truncation=True does: the longer first, then both to half the room. A model of fewer than 2
+  // `token_types` does not distinguish the second text. Conversations are rendered with `chat_bytes` of heap. Throws
   // Error(format) for a tokenizer that needs more than kEncoderBytes for 64 bytes of text.
   RowTokenizer(const Tokenizer* tokenizer, int64_t max_seq_length, int64_t vocab_size, TokenCacheWriter& writer,
                std::filesystem::path tokenizer_folder = {}, ClassNames classes = {}, int64_t token_types = 2,
@@ -41,11 +41,11 @@ class RowTokenizer {
 
   // rows, empty_rows, cut_rows and lost_tokens so far.
   const DataCounts& counts() const { return counts_; }
-  // A bound on the heap bytes, the tokenizer's own tables and `chat_bytes`, which rows with messages need besides,
-  // excluded: whatever the tokenizer.
+  // A bound on the heap bytes for any tokenizer, without the tokenizer's own tables and the `chat_bytes` that rows with
+  // messages need in addition.
   static int64_t memory_bytes(int64_t max_seq_length) { return 3 * max_seq_length * 4 + kEncoderBytes; }
-  // Of a text's encoder and its ids: texts are encoded in pieces of at most 64 KiB, and smaller ones where a tokenizer
-  // needs more than this for them.
+  // Bytes of a text's encoder and its ids: texts are encoded in pieces of at most 64 KiB, or smaller ones if a
+  // tokenizer needs more memory than this for them.
   static constexpr int64_t kEncoderBytes = int64_t{10} << 20;
 
  private:
@@ -74,12 +74,12 @@ class RowTokenizer {
 
   const Tokenizer* tokenizer_;
   int64_t max_seq_length_;
-  int64_t most_ids_;  // of the row so far; less than max_seq_length_ while special tokens are to follow
+  int64_t most_ids_;  // of the row so far; less than max_seq_length_ if special tokens follow
   int64_t vocab_size_;
   TokenCacheWriter& writer_;
   std::optional<StreamEncoder> encoder_;  // without special tokens, which are added here
   bool in_stream_ = false;
-  std::vector<int32_t> pieces_;        // ids from an encoder, not yet taken
+  std::vector<int32_t> pieces_;        // ids from an encoder, not used yet
   std::vector<int32_t> ids_, labels_;  // of the row so far, cut
   std::vector<int32_t> first_;         // of the first of two texts
   int64_t row_tokens_ = 0;             // of the row so far, uncut

@@ -1,4 +1,4 @@
-// An order in which samples that follow each other are of similar length.
+// An order of samples in which neighbours are of similar length.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 namespace headroom {
 
 // Takes windows of kBatches batches from a SampleOrder, sorts each by length (the longest first; equal ones in their
-// order) and visits its whole batches in a seeded order, a short one at the epoch's end last. A pure function of the
-// global sample index, as SampleOrder, with one window in memory. Used by one thread; `cache` outlives it. No heap
+// order) and visits its whole batches in a seeded order, with a short one at the epoch's end last. Like SampleOrder a
+// pure function of the global sample index, with one window in memory. Used by one thread; `cache` outlives it. No heap
 // allocation after construction.
 class SampleGroups {
  public:
@@ -37,7 +37,7 @@ class SampleGroups {
   const TokenCache& cache_;
   SampleOrder order_;
   int64_t batch_;
-  int64_t loaded_ = -1;  // the global sample that the window in memory begins with
+  int64_t loaded_ = -1;  // the first global sample of the window in memory
   std::vector<Row> rows_;
 };
 

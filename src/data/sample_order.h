@@ -7,8 +7,8 @@
 namespace headroom {
 
 // Samples are counted from 0 over all epochs. Without shuffling, an epoch visits sequences in file order; with it, in a
-// pseudo-random permutation keyed by (seed, epoch): a Feistel network over the next power of four, walked until it
-// falls inside (Black and Rogaway 2002). Needs no table. Thread-safe.
+// pseudo-random permutation keyed by (seed, epoch): a Feistel network over the next power of four, repeated until the
+// result is in range (Black and Rogaway 2002). Needs no table. Thread-safe.
 class SampleOrder {
  public:
   // sequences >= 1.
@@ -41,7 +41,7 @@ int64_t steps_per_epoch(int64_t sequences, int64_t global_batch_size);
 SampleRange samples_of_step(int64_t step, int64_t sequences, int64_t global_batch_size);
 
 // The batch that begins at global sample `first` (a resumed run's data position; the batch ends at the epoch's end at
-// most).
+// the latest).
 SampleRange samples_from(int64_t first, int64_t sequences, int64_t global_batch_size);
 
 }  // namespace headroom

@@ -42,7 +42,7 @@ TokenCacheHeader read_header(const File& file) {
   return header;
 }
 
-// Why an entry cannot be, or nullptr.
+// Why an entry is malformed, or nullptr.
 const char* entry_problem(const TokenCacheEntry& entry, LabelKind kind, int64_t max_seq_length, int64_t id_bytes,
                           int64_t index_offset) {
   const bool classed = kind == LabelKind::sequence_class;
@@ -89,7 +89,7 @@ LengthHistogram read_lengths(const File& file, const TokenCacheHeader& header) {
   return LengthHistogram(lengths.bins);
 }
 
-// ids[i] = the i-th 16-bit value that lies in the upper half of their own memory.
+// ids[i] = the i-th 16-bit value, which are stored in the upper half of the ids' own memory.
 void widen(std::span<int32_t> ids) {
   auto* const bytes = reinterpret_cast<std::byte*>(ids.data());
   for (size_t i = 0; i < ids.size(); ++i) {

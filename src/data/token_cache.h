@@ -1,5 +1,5 @@
 // The token cache: every training sequence as token ids in one binary file, with an index (docs/token_cache_format.md).
-// Opened by pread: what stays in memory does not depend on the amount of data.
+// Read by pread: memory does not depend on the amount of data.
 #pragma once
 
 #include <array>
@@ -16,12 +16,11 @@ namespace headroom {
 // A position with this label is not scored.
 inline constexpr int32_t kIgnoredLabel = -100;
 
-// What the labels of a cache's sequences are: the label of position t is predicted from the positions before it; or at
-// t itself, where a sequence without explicit labels has its tokens masked when it is read; or the sequence has a
-// class.
+// The labels of a cache's sequences: the label of position t is predicted from the positions before it; or at t itself,
+// and a sequence without explicit labels has its tokens masked when it is read; or the sequence has a class.
 enum class LabelKind : uint32_t { next_token, own_position, sequence_class };
 
-// What one pass over the data found. Kept in the cache's header.
+// Counts of one pass over the data. Stored in the cache's header.
 struct DataCounts {
   int64_t sequences = 0;
   int64_t tokens = 0;       // ids kept, over all sequences
@@ -32,7 +31,7 @@ struct DataCounts {
   int64_t cut_rows = 0;     // longer than the sequence length
   int64_t lost_tokens = 0;  // by cutting
   int64_t longest = 0;      // tokens of the longest sequence kept
-  LengthHistogram lengths = {};  // of the rows before they were cut; .txt files, which are cut without loss, left out
+  LengthHistogram lengths = {};  // of the rows before they were cut; without .txt files, which are cut without loss
   bool operator==(const DataCounts&) const = default;
 };
 
@@ -40,8 +39,8 @@ struct SequenceInfo {
   int64_t length = 0;        // tokens
   int64_t targets = 0;       // as in DataCounts
   bool unmasked = false;     // own_position: the labels are the ids, none of which is masked yet
-  int32_t class_label = -1;  // sequence_class; set by read() alone
-  int64_t second = -1;       // where the second of two texts begins, up to `length`; -1: none; set by read() alone
+  int32_t class_label = -1;  // sequence_class; set only by read()
+  int64_t second = -1;       // start of the second of two texts, up to `length`; -1: none; set only by read()
 };
 
 struct TokenCacheEntry;
@@ -52,11 +51,11 @@ class TokenCache {
   // Checks header, size and index. Throws Error(usage) when missing, Error(format) when corrupt or of another version
   // (remedy: delete it).
   static TokenCache open(const std::filesystem::path& path);
-  // The same of an open file.
+  // The same for an open file.
   static TokenCache open(File file);
 
   const std::filesystem::path& path() const { return file_.path(); }
-  // Of the inputs it was made from (token_cache_key).
+  // The key of the inputs that it was made from (token_cache_key).
   uint64_t key() const { return key_; }
   int64_t sequences() const { return counts_.sequences; }
   int64_t max_seq_length() const { return max_seq_length_; }
@@ -70,7 +69,7 @@ class TokenCache {
   // Fills ids[0, length) and labels[0, length) (not shifted; -100 is ignored; of a class all are -100) and returns the
   // entry; both spans hold at least `length` elements. No heap allocation. Errors as info().
   SequenceInfo read(int64_t i, std::span<int32_t> ids, std::span<int32_t> labels) const;
-  // Where the second of two texts begins in a sequence; -1: it is one text. No heap allocation. Errors as info().
+  // The start of the second of two texts in a sequence; -1: there is one text. No heap allocation. Errors as info().
   int64_t second_text(int64_t i) const;
 
  private:

@@ -35,7 +35,7 @@ FileKind kind_of(const std::filesystem::path& path) {
               "give a .txt, .jsonl, .json or .tsv file");
 }
 
-// A tokenizer is known by all its tokens and by what it makes of a text with letters, digits, spaces and marks.
+// A tokenizer is identified by all its tokens and by its ids for a text with letters, digits, spaces and marks.
 uint64_t tokenizer_identity(const Tokenizer& tokenizer) {
   constexpr std::string_view probe =
       "The quick brown fox's 12345 jumps,  over\n\n\tthe LAZY dog; it won't \"stop\" (not at 3.14159!) caf\xc3\xa9 "
@@ -52,7 +52,7 @@ uint64_t tokenizer_identity(const Tokenizer& tokenizer) {
   return hash.value();
 }
 
-// What the tokenizer puts around two texts.
+// The special tokens that the tokenizer puts around two texts.
 void add_pair_template(const Tokenizer& tokenizer, Checksum& key) {
   const std::optional<PairTemplate>& pair = tokenizer.pipeline().post_processor().pair;
   key.add_value(pair.has_value());
@@ -67,7 +67,7 @@ void add_pair_template(const Tokenizer& tokenizer, Checksum& key) {
 struct Progress {
   const DataProgress& report;
   int64_t total;
-  int64_t before = 0;  // bytes of the files that are done
+  int64_t before = 0;  // bytes of the finished files
   int64_t reported = 0;
   void at(int64_t bytes_of_file) {
     if (!report || before + bytes_of_file - reported < kProgressBytes) return;
@@ -234,7 +234,7 @@ TokenCache open_or_build_token_cache(const DataOptions& options, const Tokenizer
       TokenCache cache = TokenCache::open(cache_path);
       if (cache.key() == key) return cache;
     } catch (const Error& e) {
-      if (e.kind() != ErrorKind::format) throw;  // a damaged cache is built again
+      if (e.kind() != ErrorKind::format) throw;  // a damaged cache is rebuilt
     }
   }
   if (reused != nullptr) *reused = false;

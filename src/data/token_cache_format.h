@@ -33,7 +33,7 @@ struct TokenCacheHeader {
 };
 static_assert(sizeof(TokenCacheHeader) == 144);
 
-// Stands just before the index.
+// Comes just before the index.
 struct TokenCacheLengths {
   std::array<LengthHistogram::Bin, LengthHistogram::kBins> bins;
   uint64_t checksum;  // of all before
@@ -79,7 +79,7 @@ inline uint64_t checksum_of(const TokenCacheLengths& lengths) {
   return checksum.value();
 }
 
-// Bytes of `length` ids as stored, padding to a multiple of 4 included.
+// Bytes of `length` stored ids, with padding to a multiple of 4.
 constexpr int64_t stored_ids_bytes(int64_t length, int64_t id_bytes) { return (length * id_bytes + 3) / 4 * 4; }
 
 }  // namespace headroom

@@ -18,7 +18,7 @@ std::filesystem::path parent_of(const std::filesystem::path& path) {
 }  // namespace
 
 struct TokenCacheWriter::State {
-  // `place` makes the data's file: by its name, or as one that has none.
+  // `place` makes the data's file, with a name or without.
   template <typename Place>
   State(Place&& place, const std::filesystem::path& directory, uint64_t key, int64_t max_seq_length, int64_t vocab_size,
         LabelKind labels)
@@ -41,7 +41,7 @@ struct TokenCacheWriter::State {
   TokenCacheHeader header{};
   Checksum index_checksum;
   AppendFile data;
-  AppendFile index;  // becomes the end of `data`
+  AppendFile index;  // appended to `data` at the end
 };
 
 TokenCacheWriter::TokenCacheWriter(const std::filesystem::path& path, uint64_t key, int64_t max_seq_length,

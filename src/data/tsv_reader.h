@@ -1,4 +1,4 @@
-// Lines of a .tsv file -> rows of text and label.
+// Converts lines of a .tsv file to rows of text and label.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@
 
 namespace headroom {
 
-// text TAB label, without quotes or escapes. A first line that names its columns is a header: it says where among them
-// stand the text ("text", "sentence" or "sentence1"), the label ("label") and, of pairs, the second text ("text_pair"
-// or "sentence2"). Used by one thread.
+// text TAB label, without quotes or escapes. A first line that names its columns is a header: it gives the columns of
+// the text ("text", "sentence" or "sentence1"), the label ("label") and, for pairs, the second text ("text_pair" or
+// "sentence2"). Used by one thread.
 class TsvReader {
  public:
   // The row of the next line; nothing for a header. Throws Error(format) naming the line: another number of columns, no

@@ -1,5 +1,5 @@
-// How a backend's devices of this machine are opened: the runtime's half of a backend (ops/backend.h), by the same
-// name.
+// How a backend's devices on this machine are opened. This is the running half of a backend; ops/backend.h has the
+// planning half, with the same name.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,13 @@ namespace headroom {
 class DeviceFactory {
  public:
   virtual ~DeviceFactory() = default;
-  // What --device calls it; accelerators may have a number behind it.
+  // The name for --device; a number may follow for accelerators.
   virtual std::string_view name() const = 0;
   virtual DeviceKind kind() const = 0;
-  // As open_device, for device `index`, 0 unless it is an accelerator.
+  // Like open_device, for device `index`, which is 0 unless it is an accelerator.
   virtual std::unique_ptr<Device> open(int index, const DeviceFacts& facts,
                                        const std::filesystem::path& disk) const = 0;
-  // As facts_of_device and memory_of_device. The defaults throw InternalError.
+  // Like facts_of_device and memory_of_device. The defaults throw InternalError.
   virtual DeviceFacts facts(int index, int threads) const;
   virtual DeviceMemory memory(int index) const;
 };
@@ -29,7 +29,7 @@ class Devices {
  public:
   // Throws InternalError when the name is taken.
   void add(std::unique_ptr<DeviceFactory> factory);
-  // Null where there is none of that name.
+  // Null when there is none with that name.
   const DeviceFactory* find(std::string_view name) const;
   std::span<const std::unique_ptr<DeviceFactory>> all() const { return all_; }
 
@@ -37,7 +37,7 @@ class Devices {
   std::vector<std::unique_ptr<DeviceFactory>> all_;
 };
 
-// Those of this build, made once by generated calls of register_NAME_device(Devices&). Thread-safe.
+// The factories of this build, created once by generated calls of register_NAME_device(Devices&). Thread-safe.
 const Devices& devices();
 
 }  // namespace headroom

@@ -34,7 +34,7 @@ AdapterCaps caps_of(const ModelSpec& spec) {
   return {kConfigBytes, 16384 + 2 * kTensorText * static_cast<int64_t>(checkpoint_weights(spec).size())};
 }
 
-// Config and header, without waiting for a pipe.
+// Reads config and header, without blocking on a pipe.
 AdapterFiles open_files(const fs::path& directory, const ModelSpec& spec) {
   for (const char* name : {"adapter_config.json", "adapter_model.safetensors"}) {
     std::error_code status;
@@ -45,7 +45,7 @@ AdapterFiles open_files(const fs::path& directory, const ModelSpec& spec) {
   return open_adapter(directory, caps_of(spec));
 }
 
-// Its targets, whole names of modules. Refuses what no slot holds.
+// Its targets, full names of modules. Refuses those without slots.
 std::vector<std::string> slot_targets(const AdapterFiles& adapter, const ModelSpec& spec) {
   const std::string where = adapter.tensors.path().parent_path().string();
   const LoraOptions options = lora_options(adapter, spec);
@@ -95,7 +95,7 @@ void clear(const TensorView& view, int64_t at, int64_t count) {
   std::memset(view.as<std::byte>() + at * width, 0, static_cast<size_t>(count * width));
 }
 
-// A [rank, in] as it is.
+// Stores A [rank, in] unchanged.
 void read_down(const SafetensorsFile& file, const StoredTensor& stored, const TensorView& into, int64_t at) {
   float piece[kPieceFloats];
   for (int64_t first = 0; first < stored.elements(); first += kPieceFloats) {
@@ -105,7 +105,7 @@ void read_down(const SafetensorsFile& file, const StoredTensor& stored, const Te
   }
 }
 
-// B [out, rank] on its side.
+// Stores B [out, rank] transposed.
 void read_up(const SafetensorsFile& file, const StoredTensor& stored, const TensorView& into, int64_t at) {
   float piece[kPieceFloats], column[kPieceFloats];
   const int64_t outs = stored.shape[0], rank = stored.shape[1], step = kPieceFloats / rank;

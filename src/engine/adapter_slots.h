@@ -1,4 +1,4 @@
-// The slots of LoRA adapters in a server's arena: how many and how large, and what lies in them.
+// The slots of LoRA adapters in a server's arena: their number, size and contents.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +19,19 @@ struct NamedAdapter {
   std::filesystem::path directory;
 };
 
-// What is not given is chosen: as many slots as there are adapters, of the largest of their ranks.
+// The defaults are as many slots as there are adapters, with the largest of their ranks.
 struct LoraSlotOptions {
-  bool enabled = false;                // slots where no adapter is named: one of rank 16
+  bool enabled = false;                // slots although no adapter is named: one of rank 16
   std::optional<int64_t> max_loras;    // slots
   std::optional<int64_t> max_rank;     // of an adapter
-  std::vector<std::string> targets;    // what has slots; none: what `adapters` name, or all linear layers
-  std::vector<NamedAdapter> adapters;  // loaded before requests are taken
+  std::vector<std::string> targets;    // modules with slots; empty: those that `adapters` name, or all linear layers
+  std::vector<NamedAdapter> adapters;  // loaded before requests are accepted
 
   bool wanted() const { return enabled || max_loras || !adapters.empty(); }
 };
 
-// The slots that the options ask for; none where they ask for none. Reads configs and headers of the adapters. Throws
-// Error(usage | format) for numbers out of range and for adapters that do not fit.
+// The slots for the options; none if they request none. Reads configs and headers of the adapters. Throws Error(usage |
+// format) for numbers out of range and for adapters that do not fit.
 LoraSlots planned_slots(const LoraSlotOptions& options, const ModelSpec& spec, DType dtype);
 
 // The most heap that loading one adapter holds at once.
@@ -43,11 +43,12 @@ class AdapterSlots {
   // The executor's plan has these slots. Executor and spec outlive this.
   AdapterSlots(Executor& executor, const ModelSpec& spec, const LoraSlots& slots);
 
-  // Throws as load() for what does not fit, and changes nothing.
+  // Throws as load() for adapters that do not fit, and changes nothing.
   void check(const std::filesystem::path& directory) const { open(directory); }
-  // Fills a slot, which no row of a step uses meanwhile, from an adapter's directory; at most adapter_loading_bytes()
-  // of heap. Throws Error(usage | format) before it changes the slot for what does not fit, with the numbers; Error
-  // (format | run) for a file that is cut while it is read: then the slot holds no adapter.
+  // Fills a slot, which no row of a step may use meanwhile, from an adapter's directory; uses at most
+  // adapter_loading_bytes() of heap. Throws Error(usage | format) before it changes the slot for an adapter that does
+  // not fit, with the figures; Error(format | run) for a file that is truncated while it is read: then the slot holds
+  // no adapter.
   void load(int64_t slot, const std::filesystem::path& directory);
 
  private:

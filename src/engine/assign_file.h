@@ -1,4 +1,4 @@
-// Offsets for buffers that a file lists, without a model.
+// Offsets for the buffers of a file, without a model.
 #pragma once
 
 #include <filesystem>
@@ -11,8 +11,8 @@ namespace headroom {
 
 struct AssignedFile {
   std::vector<Buffer> buffers;
-  OffsetAssignment assignment;   // the best that was found
-  int64_t largest_live_sum = 0;  // bytes: no assignment needs less
+  OffsetAssignment assignment;   // the best one found
+  int64_t largest_live_sum = 0;  // bytes: a lower bound for any assignment
 };
 
 // Assigns offsets to the buffers of a CSV (id,lower,upper,size) without alignment, until they end within `capacity`.

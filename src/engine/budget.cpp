@@ -21,7 +21,7 @@
 namespace headroom {
 namespace {
 
-// The number that `text` begins with, behind blanks; 0 where there is none ("max").
+// The number that `text` begins with, after blanks; 0 if there is none ("max").
 int64_t leading_number(std::string_view text) {
   text.remove_prefix(std::min(text.size(), text.find_first_not_of(' ')));
   int64_t number = 0;
@@ -34,7 +34,7 @@ struct Cgroup {
   bool v2;
 };
 
-// The cgroups with a controller that this process is in, its own first.
+// The cgroups with a controller that contain this process, its own first.
 std::vector<Cgroup> cgroups_with(std::string_view controller) {
   std::vector<Cgroup> out;
   const std::string groups = read_system_file("/proc/self/cgroup");
@@ -54,7 +54,7 @@ std::vector<Cgroup> cgroups_with(std::string_view controller) {
   return out;
 }
 
-// The smallest limit of the memory cgroups this process is in, v1 or v2; INT64_MAX when there is none.
+// The smallest limit of the memory cgroups that contain this process, v1 or v2; INT64_MAX if there is none.
 int64_t cgroup_limit() {
   int64_t least = INT64_MAX;
   for (const Cgroup& group : cgroups_with("memory")) {
@@ -65,7 +65,7 @@ int64_t cgroup_limit() {
   return least;
 }
 
-// CPUs that the quotas of the cgroups amount to, rounded up; INT32_MAX where there is none.
+// The number of CPUs in the cgroups' quotas, rounded up; INT32_MAX if there is none.
 int cgroup_processors() {
   int least = INT32_MAX;
   for (const Cgroup& group : cgroups_with("cpu")) {

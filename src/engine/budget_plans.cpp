@@ -12,7 +12,7 @@ namespace headroom {
 std::vector<Plan> plans_by_budget(const TrainOptions& options, const ModelFiles& model) {
   constexpr int64_t kMost = 32;
   PlanRequest request = training_request(options, model);
-  request.budget_bytes = int64_t{1} << 60;  // which holds any plan
+  request.budget_bytes = int64_t{1} << 60;  // large enough for any plan
   std::vector<Plan> plans;
   search_by_budget(std::move(request), kMost, [&](const Plan& found) {
     throw_if_unfit(found);

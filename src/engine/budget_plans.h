@@ -1,4 +1,4 @@
-// What each budget would buy.
+// The plan that each budget buys.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace headroom {
 
-// The plans of a training run that budgets of its device buy, whatever the options' --memory is, ascending in peak; at
-// most about 32, evenly spread where there are more. Each is what plan_training() gives with its peak for --memory, but
-// for its programs and tensors, which are left out. Throws as plan_training(), and Error(does_not_fit) where the
-// budgets of the tiers below hold no plan.
+// The plans of a training run for different budgets of its device, whatever the options' --memory is, ascending in
+// peak; at most about 32, evenly spread if there are more. Each is the result of plan_training() with its peak as
+// --memory, without its programs and tensors. Throws as plan_training(), and Error(does_not_fit) if the budgets of the
+// lower tiers hold no plan.
 std::vector<Plan> plans_by_budget(const TrainOptions& options, const ModelFiles& model);
 
 // {"points": [...]}, as `plan --curve F.html --json` writes it; a command for each plan.

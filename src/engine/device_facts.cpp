@@ -12,7 +12,7 @@ namespace {
 
 DeviceFacts machine_facts(int threads) { return cpu_facts(threads > 0 ? threads : available_threads()); }
 
-// Of a profile of a CPU: its own facts where it is named.
+// For a profile of a CPU: its own facts if it is named.
 DeviceFacts facts_on_cpu(const MachineOptions& options, const Profile& profile) {
   if (options.profile.empty()) return machine_facts(options.threads);
   DeviceFacts facts = profile.facts;
@@ -26,7 +26,7 @@ DeviceFacts facts_on_cpu(const MachineOptions& options, const Profile& profile) 
 
 DeviceFacts facts_on_accelerator(const MachineOptions& options, Profile& profile) {
   if (!profile.facts.is_cpu()) return profile.facts;
-  if (options.profile.empty()) {  // nobody measured it: a shipped profile's rates, the device's own facts
+  if (options.profile.empty()) {  // no measured profile: a shipped profile's rates, the device's own facts
     profile = load_profile(kUnmeasuredGpu);
     return facts_of_device(options.device, options.threads);
   }

@@ -25,7 +25,7 @@ PlanRequest evaluation_request(const InferenceOptions& options, const OpenedMode
   return request;
 }
 
-// On disk without a name, so that nothing is left behind.
+// An unnamed file on disk, so that nothing is left behind.
 TokenCache tokens_of(const InferenceOptions& options, const ModelFiles& model, const PlanRequest& request,
                      const Plan& plan) {
   const DataOptions data = data_for(model, options.data.train, request.seq_length, chat_bytes_of(plan));

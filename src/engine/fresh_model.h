@@ -16,7 +16,7 @@ struct FreshModelOptions {
 };
 
 // Writes the weights tensor by tensor (normal with the config's initializer_range, ones for norms, zeros for biases),
-// each a function of (seed, weight name, element) alone; memory does not grow with the model. Throws Error.
+// each depending only on (seed, weight name, element); memory does not grow with the model. Throws Error.
 void write_fresh_model(const FreshModelOptions& options);
 
 }  // namespace headroom

@@ -35,15 +35,15 @@ void check_generation(const InferenceOptions& options, const GenerationRequest& 
     throw Error(ErrorKind::usage, "--stop '' is empty", "give the text to stop at");
 }
 
-// A prompt, as far as preparing it fits the budget.
+// A prompt, prepared as far as the budget allows.
 struct PreparedPrompt {
-  int64_t tokens = 0;  // where `ids` are lacking the most that it could have and leave room for what is to be made
+  int64_t tokens = 0;  // without `ids`: an upper bound that leaves room for the new tokens
   std::optional<Tokenizer> tokenizer;
   std::optional<std::vector<int32_t>> ids;
-  std::unique_ptr<GenerationGrammar> grammar;  // none where the text may be anything
+  std::unique_ptr<GenerationGrammar> grammar;  // null: any text
 };
 
-// Books what the prompt takes before there is an arena, as it becomes known, and encodes it where that fits.
+// Books the prompt's memory before there is an arena, as it becomes known, and encodes the prompt if it fits.
 PreparedPrompt prepare_prompt(const GenerationRequest& asked, const ModelFiles& model, PlanRequest& request) {
   const PromptOptions& prompt = asked.prompt;
   PreparedPrompt out;
@@ -66,7 +66,7 @@ PreparedPrompt prepare_prompt(const GenerationRequest& asked, const ModelFiles& 
   if (!prepare_fits(request)) return out;
   out.ids = prompt_ids(prompt, text, *out.tokenizer, model);
   out.tokens = static_cast<int64_t>(out.ids->size());
-  release_what_is_behind();  // what loading and encoding held
+  release_what_is_behind();  // the memory of loading and encoding
   return out;
 }
 
@@ -77,7 +77,7 @@ class TextOf {
          const std::function<bool(std::string_view)>& on_text)
       : decoder_(tokenizer), stops_(stops), on_text_(on_text) {}
 
-  // False once a stop text is complete, or the reader wants no more.
+  // False once a stop text is complete, or the callback ends the text.
   bool add(int32_t token) { return give(stops_.push(decoder_.push(token))) && !stops_.stopped(); }
   void finish() { give(stops_.push(decoder_.finish())) && give(stops_.finish()); }
   bool stopped() const { return stops_.stopped(); }

@@ -17,14 +17,14 @@ namespace headroom {
 struct GenerationRequest {
   PromptOptions prompt;
   std::vector<std::string> stops;         // texts to end before, or special tokens to end at
-  std::optional<int64_t> max_new_tokens;  // 128, or what the model's positions leave
+  std::optional<int64_t> max_new_tokens;  // 128, or as many as the model's positions leave
   SamplingOptions sampling;
-  GrammarOptions grammar;  // what the text has to be
+  GrammarOptions grammar;  // the format of the text
 };
 
 struct Generation {
   Plan plan;              // not feasible: nothing was run
-  bool feasible = false;  // a plan of a prompt that cannot be encoded inside the budget is not, whatever it says
+  bool feasible = false;  // false if the prompt cannot be encoded inside the budget, whatever the plan says
   std::vector<int32_t> ids;
   bool stopped = false;  // by the model or a stop text; else by the number of tokens, or by on_text
   GenerateTimes times;

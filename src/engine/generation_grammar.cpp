@@ -63,7 +63,7 @@ GenerationGrammar::GenerationGrammar(const GrammarSource& source, const Tokenize
       matcher_(grammar_.automaton, trie_, tokens_, std::move(stop_ids), GrammarLimits()) {}
 
 int64_t GenerationGrammar::memory_bytes() const {
-  const auto logits = trie_.vocab() * static_cast<int64_t>(sizeof(float));  // of the tokens that are allowed
+  const auto logits = trie_.vocab() * static_cast<int64_t>(sizeof(float));  // of the allowed tokens
   return align_up(grammar_.automaton.memory_bytes() + trie_.memory_bytes() + matcher_.memory_bytes() + logits, 4096);
 }
 

@@ -1,4 +1,4 @@
-// What the text of `generate` has to be, and its masks over the model's vocabulary.
+// The grammar of a text of `generate`, and its masks over the model's vocabulary.
 #pragma once
 
 #include <optional>
@@ -14,10 +14,10 @@
 
 namespace headroom {
 
-// What the options ask for; nothing where they ask for nothing. Throws Error(usage | format).
+// The grammar that the options request; nothing if they request none. Throws Error(usage | format).
 std::optional<GrammarSource> grammar_source(const GrammarOptions& options);
 
-// A compiled grammar, the vocabulary's trie and the place of one text.
+// A compiled grammar, the vocabulary's trie and the state of one text.
 class GenerationGrammar {
  public:
   // `vocab`: of the model's logits. Throws Error(usage | format).
@@ -28,7 +28,7 @@ class GenerationGrammar {
 
   GrammarMatcher& matcher() { return matcher_; }
   const std::vector<std::string>& notes() const { return grammar_.notes; }
-  // A bound on what is held, sampling included.
+  // A bound on its memory, including sampling.
   int64_t memory_bytes() const;
 
   // A bound on the heap bytes that making one holds at once.
@@ -41,7 +41,7 @@ class GenerationGrammar {
   GrammarMatcher matcher_;
 };
 
-// Books what making a grammar takes before there is an arena, and, once it is made, what it holds.
+// Books the memory of making a grammar before there is an arena, and, once it is made, its actual memory.
 void book_making(PlanRequest& request, int64_t bytes);
 void book_grammar(PlanRequest& request, const GenerationGrammar& grammar);
 

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of generation_config.json; none without the file.
+// From generation_config.json; empty without the file.
 std::vector<int64_t> configured_eos(const fs::path& directory) {
   const fs::path path = directory / "generation_config.json";
   std::error_code status;
@@ -41,7 +41,7 @@ void check_prompt(const PromptOptions& options, const ModelFiles& model) {
 
 int64_t rendering_bytes(const PromptOptions& options) {
   if (!options.chat) return 0;
-  constexpr int64_t kMarks = 64 << 10;  // what a template puts around the messages
+  constexpr int64_t kMarks = 64 << 10;  // text that a template puts around the messages
   const auto text = static_cast<int64_t>(options.prompt.size() + options.system.size());
   return std::clamp(ChatRenderer::kHeapPerTextByte * (text + kMarks), ChatRenderer::kLeastBytes,
                     ChatRenderer::kMostBytes);
@@ -58,7 +58,7 @@ std::string prompt_text(const PromptOptions& options, const Tokenizer& tokenizer
 std::vector<int32_t> prompt_ids(const PromptOptions& options, const std::string& text, const Tokenizer& tokenizer,
                                 const ModelFiles& model) {
   std::vector<int32_t> ids;
-  // A chat's template writes BOS and the like itself.
+  // A chat's template itself writes BOS and similar tokens.
   if (!text.empty()) ids = tokenizer.encode(text, !options.chat);
   if (ids.empty()) {
     const std::optional<int32_t> bos = tokenizer.bos_id();

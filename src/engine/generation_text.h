@@ -1,4 +1,4 @@
-// Where the text of `generate` begins and ends: the prompt's tokens, and what stops it.
+// The beginning and end of a text of `generate`: the prompt's tokens, and what stops it.
 #pragma once
 
 #include <string>
@@ -10,19 +10,19 @@
 namespace headroom {
 
 struct PromptOptions {
-  std::string prompt;  // empty: begin with BOS
+  std::string prompt;  // empty: start with BOS
   bool chat = false;   // the prompt is a user's message, rendered by the model's chat template
   std::string system;  // a message before it; with chat
 };
 
-// Checks that the options go together and the model has what they need. Throws Error(usage).
+// Checks that the options fit together and the model has what they need. Throws Error(usage).
 void check_prompt(const PromptOptions& options, const ModelFiles& model);
 
-// Heap bytes that rendering a prompt may take; 0 where it is not a chat.
+// Heap bytes for rendering a prompt; 0 if it is not a chat.
 int64_t rendering_bytes(const PromptOptions& options);
 
-// The text to encode: the prompt, or the chat of it as the model's template renders it, within rendering_bytes().
-// Throws Error(format) for what the template refuses.
+// The text to encode: the prompt, or the chat rendered with the model's template, within rendering_bytes(). Throws
+// Error(format) if the template refuses it.
 std::string prompt_text(const PromptOptions& options, const Tokenizer& tokenizer, const ModelFiles& model);
 
 // The ids to continue. Throws Error(usage | format): text that is not UTF-8, an id above the model's vocabulary.

@@ -23,7 +23,7 @@ constexpr int64_t kPieceElements = 1 << 18;  // elements
 constexpr int64_t kEntryBytes = 4096;        // of a tensor's entries in headers, read and written
 constexpr const char* kFactors = "rope_freqs.weight";
 
-// general.file_type, by what most of the tensors are.
+// general.file_type, by the type of most tensors.
 uint32_t file_type(GgmlType type) {
   switch (type) {
     case GgmlType::f16:
@@ -52,8 +52,8 @@ const GgufArchitecture& architecture_of(const ModelSpec& spec) {
   return *known;
 }
 
-// By how much llama.cpp divides the frequency of each pair of channels; empty where it turns them as they are, or all
-// alike.
+// The factors by which llama.cpp divides the frequency of each pair of channels; empty if there are none, or all are
+// equal.
 std::vector<float> rotary_factors(const ModelSpec& spec) {
   const RopeScaling& scaling = spec.rope_scaling;
   std::vector<float> factors;
@@ -141,7 +141,7 @@ class Exporter {
     return weight.shape.back() % ggml_block(type_).elements == 0 ? type_ : GgmlType::f16;
   }
 
-  // Rows of a head that lie in neighbouring pairs; 0: rows keep their order.
+  // Rows of a head that are ordered by neighbouring pairs; 0: the order does not change.
   int64_t head_rows(const WeightInfo& weight) const {
     return architecture_.paired_rows && rotary_rows(weight.name) != RotaryRows::none ? spec_.head_dim : 0;
   }

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 enum TokenType : int32_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
 
-// How llama.cpp names the ways to split a text into words, by the pattern of a Split.
+// llama.cpp's names for the ways to split a text into words, by the pattern of a Split.
 constexpr std::pair<std::string_view, std::string_view> kPatterns[] = {
     {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
      "llama-bpe"},
@@ -31,8 +31,8 @@ std::string text_at(const Json& object, const char* key) {
   return value.is_string() ? value.get<std::string>() : std::string();
 }
 
-// The name of a pre_tokenizer of byte-level BPE; empty for one that llama.cpp does not have. Where nothing is merged,
-// it does not matter how words are split.
+// The name of a pre_tokenizer of byte-level BPE; empty for one that llama.cpp does not have. Without merges the
+// splitting does not matter.
 std::string word_splitting(const Json& pre_tokenizer, bool merges) {
   if (text_at(pre_tokenizer, "type") == "ByteLevel")
     return !merges || pre_tokenizer.value("use_regex", Json(true)) == true ? "gpt-2" : "";
@@ -86,7 +86,7 @@ class Vocabulary {
     writer.put("tokenizer.ggml.merges", std::span<const std::string>(merges));
   }
 
-  // llama.cpp joins first what makes the token of the highest score: the earlier its merge, the higher.
+  // llama.cpp merges the pair whose token has the highest score first: the earlier the merge, the higher its score.
   void put_byte_fallback(GgufWriter& writer) {
     const std::string unknown = text_at(json_.root.value("model", Json()), "unk_token");
     const std::vector<TokenMerge> merges = ranked_merges();

@@ -1,4 +1,4 @@
-// What the text of `generate` is asked to be.
+// The requested format of a text of `generate`.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace headroom {
 
-// At most one of them; grammar_source() says so.
+// At most one of them may be set; grammar_source() checks this.
 struct GrammarOptions {
   std::string json_schema;  // its text, or a file
   bool json_object = false;

@@ -8,12 +8,12 @@
 namespace headroom {
 
 // The request of a plan that only reads the weights, without program and length: budgets of `machine`, the precision
-// and the pins of `techniques`. `tokenizer_stays` while the arena is there; `adapter`: bytes that an adapter's files
-// hold. Throws Error(usage) as device_facts().
+// and the pins of `techniques`. `tokenizer_stays`: it is held together with the arena; `adapter`: bytes held by an
+// adapter's files. Throws Error(usage) as device_facts().
 PlanRequest inference_request(const MachineOptions& machine, const TechniqueOptions& techniques,
                               const ModelFiles& model, bool tokenizer_stays, int64_t adapter = 0);
 
-// Throws Error(usage) for a model that predicts no next token.
+// Throws Error(usage) for a model that does not predict the next token.
 void refuse_without_text(const ModelFiles& model);
 
 // The plan of a generation, whose keys and values are kept for every token of prompt and answer, in 16 bits with

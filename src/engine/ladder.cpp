@@ -14,10 +14,10 @@
 namespace headroom {
 namespace {
 
-// A budget that holds every plan.
+// Large enough for any plan.
 constexpr int64_t kUnbounded = int64_t{1} << 60;
 
-// The options with these techniques and no other.
+// The options with exactly these techniques.
 TrainOptions with_techniques(TrainOptions options, const std::vector<TechniqueStep>& steps) {
   options.machine.memory = kUnbounded;
   options.data.micro_batch_size = options.data.global_batch_size;
@@ -47,7 +47,7 @@ class Ladder {
       together.push_back(step);
       if (together.size() > 1 && !add("together: " + names(together), together)) together.pop_back();
     }
-    // What goes beside another alone: codes of a base beside adapters.
+    // What a technique is combined with to measure it alone: quantized bases with adapters.
     for (const TechniqueStep& step : technique_steps())
       if (!step.says_more(options_) && step.says_more(with_techniques(options_, together))) {
         together.push_back(step);
@@ -57,7 +57,7 @@ class Ladder {
   }
 
  private:
-  // A row; false where the techniques do not apply here, or the lower tiers do not hold what they move there.
+  // A row; false if the techniques do not apply here, or the lower tiers are too small for them.
   bool add(const std::string& name, const std::vector<TechniqueStep>& steps) {
     std::map<std::string, std::string> techniques;
     for (const TechniqueStep& step : steps) techniques[std::string(step.name)] = step.setting;
@@ -95,7 +95,7 @@ class Ladder {
 
 std::string signed_bytes(int64_t bytes) { return (bytes < 0 ? "-" : "") + format_bytes(bytes < 0 ? -bytes : bytes); }
 
-// "together: a + b + c" as people read it beside the row before: "+ c".
+// "together: a + b + c", shortened after the row before: "+ c".
 std::string shown_name(const LadderRow& row) {
   const size_t last = row.name.rfind(" + ");
   return last == std::string::npos ? row.name : row.name.substr(last + 1);

@@ -1,4 +1,4 @@
-// What each cut of the rows would lose and what it would need.
+// What cutting rows at each length would lose, and what it would need.
 #pragma once
 
 #include <string>

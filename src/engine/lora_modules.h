@@ -1,4 +1,4 @@
-// The texts of --lora-modules.
+// The arguments of --lora-modules.
 #pragma once
 
 #include <string>

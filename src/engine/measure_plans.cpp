@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kPlans = 3;
 constexpr int64_t kSteps = 5;
 
-// Batches of drawn tokens, every one of them a target; of classifiers the class of each row.
+// Batches of random tokens, every one of them a target; for classifiers the class of each row.
 class DrawnBatches final : public HostPort {
  public:
   explicit DrawnBatches(const ModelSpec& spec) : spec_(spec) {}
@@ -73,7 +73,7 @@ double seconds_of_step(Executor& executor, const TrainOptions& options, const Op
   const Trips trips[] = {
       {"micro_batches", (options.data.global_batch_size + choices.micro_batch - 1) / choices.micro_batch}};
   executor.run("train_step", trips);
-  double sums[3];  // what a run reads after each step, once the device has got there
+  double sums[3];  // read after each step, which waits for the device
   const TensorView result = executor.result("train_step", 0);
   executor.get<double>(result, std::span(sums).first(static_cast<size_t>(result.count())));
   return std::chrono::duration<double>(Clock::now() - begin).count();

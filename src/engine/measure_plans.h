@@ -1,4 +1,4 @@
-// Runs the best plans of a training: what a step takes on this machine against what was predicted.
+// Runs the best plans of a training, to compare a step's time on this machine with the prediction.
 #pragma once
 
 #include <functional>
@@ -14,20 +14,20 @@ namespace headroom {
 struct MeasuredPlan {
   double predicted_seconds = 0;
   double measured_seconds = 0;                 // of a step: the median of five
-  int64_t peak_bytes = 0;                      // with this for --memory it is the plan
-  std::map<std::string, std::string> choices;  // techniques taken, with their settings
-  std::string command;                         // that plans or runs it; empty: the caller fills it
+  int64_t peak_bytes = 0;                      // the plan's result as --memory
+  std::map<std::string, std::string> choices;  // techniques in use, with their settings
+  std::string command;                         // plans or runs it; empty: the caller fills it in
 };
 
 struct PlanMeasurements {
-  std::vector<MeasuredPlan> plans;  // as predicted, the fastest first
-  size_t chosen = 0;                // the fastest as measured
+  std::vector<MeasuredPlan> plans;  // ordered by prediction, the fastest first
+  size_t chosen = 0;                // the one measured fastest
 };
 
 // Runs the fastest plan in the options' budget and the two next ones that need less, five steps each after one that is
 // not counted, on the options' device: weights and tokens are random, sequences have the full length, nothing is
-// written. `note` gets a line before each. Throws as plan_training(), Error(does_not_fit) where no plan fits or the
-// budget is above the machine, Error(usage) for the null device, Error(run) where the device fails.
+// written. `note` gets a line before each. Throws as plan_training(), Error(does_not_fit) if no plan fits or the budget
+// is above the machine, Error(usage) for the null device, Error(run) if the device fails.
 PlanMeasurements measure_best_plans(TrainOptions options, const ModelFiles& model,
                                     const std::function<void(const std::string&)>& note = {});
 

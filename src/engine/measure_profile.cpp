@@ -43,7 +43,7 @@ Profile measure(const ProfileOptions& options, const ProfileEvents& events) {
   return profile;
 }
 
-// Of the named directory, else of the one that the profile is written to, where it can be done.
+// The rates of the named directory's disk, else of the one to which the profile is written, if that can be measured.
 void add_disk_rates(const ProfileOptions& options, const fs::path& written, Profile& profile,
                     const ProfileEvents& events) {
   try {

@@ -1,4 +1,4 @@
-// A machine measured into a profile.
+// Measures a machine's profile.
 #pragma once
 
 #include <filesystem>
@@ -11,24 +11,24 @@ namespace headroom {
 
 struct ProfileOptions {
   std::string device = "cpu";    // or cuda:N
-  std::filesystem::path output;  // profile file; empty: the cached one alone
-  std::filesystem::path disk;    // directory whose disk is measured; empty: the profile's, where that can be
-  int threads = 0;               // 0: as many as this process may use CPUs
+  std::filesystem::path output;  // profile file; empty: only the cached one
+  std::filesystem::path disk;    // directory whose disk is measured; empty: the profile's, if possible
+  int threads = 0;               // 0: as many as the CPUs that this process may use
 };
 
 struct MeasuredProfile {
   Profile profile;
-  std::filesystem::path path;  // that it was written to
+  std::filesystem::path path;  // to which it was written
 };
 
 struct ProfileEvents {
-  std::function<void(double)> progress;          // the share that is done
+  std::function<void(double)> progress;          // the share done
   std::function<void(const std::string&)> note;  // a line for people
 };
 
-// Measures, writes the profile, and beside it the cached one that plans take where none is named: about 25 s. Sets the
-// size of this thread's team. What else runs on the machine disturbs it; the profile's remark says so. Throws
-// Error(usage) for a device that cannot be measured and where there is no place for the file, Error(run) on I/O errors.
+// Measures, writes the profile, and also the cached one that plans use if none is named: about 25 s. Sets the size of
+// this thread's team. Other programs on the machine disturb it; the profile's remark says so. Throws Error(usage) for a
+// device that cannot be measured and if there is no place for the file, Error(run) on I/O errors.
 MeasuredProfile measure_profile(const ProfileOptions& options, const ProfileEvents& events = {});
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// What a plan says of a run's memory for `report` and `watch`.
+// A plan's memory over a run, for `report` and `watch`.
 #pragma once
 
 #include <string>

@@ -47,7 +47,7 @@ class Merger {
     used_.insert(tied_head_in_adapter(model.spec));
   }
 
-  // What the process needs at most: itself, the files' headers, a piece, and the largest pair.
+  // A bound on the process's memory: itself, the files' headers, a piece, and the largest pair.
   int64_t memory_bytes() const {
     int64_t largest = 0;
     for (const WeightInfo& weight : checkpoint_weights(model_.spec))
@@ -127,7 +127,7 @@ class Merger {
     return read_floats(adapter_.tensors, *stored);
   }
 
-  // One expert's share of the adapter of a parameter.
+  // One expert's part of a parameter's adapter.
   std::optional<Pair> expert_pair_of(const WeightInfo& weight, const ExpertPair& of) {
     const std::string module = of.module_in(adapter_);
     if (module.empty()) return std::nullopt;
@@ -242,7 +242,7 @@ class Merger {
   AdapterFiles adapter_;
   std::set<std::string> used_;
   std::vector<float> values_;
-  std::string rows_of_;      // what rows_ holds
+  std::string rows_of_;      // the name of the matrix in rows_
   std::vector<float> rows_;  // of B, for all experts
   std::vector<std::byte> narrowed_;
   std::vector<double> sums_;

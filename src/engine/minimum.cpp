@@ -16,7 +16,7 @@
 namespace headroom {
 namespace {
 
-// Options, and what they need.
+// Options, and the memory that they need.
 struct Trial {
   TrainOptions options;
   MinimumLevel level;
@@ -53,7 +53,7 @@ class Levels {
     return trial;
   }
 
-  // Whether the trial needs less than what was taken so far.
+  // Whether the trial needs less than the best so far.
   bool take_if_less(Trial trial) {
     measure(trial);
     if (trial.level.minimum_bytes >= best_.level.minimum_bytes) return false;
@@ -61,7 +61,7 @@ class Levels {
     return true;
   }
 
-  // Fills in what the options need. Throws Error where they do not go together.
+  // Fills in what the options need. Throws Error if they do not fit together.
   void measure(Trial& trial) const {
     const Plan plan = search_least_plan(training_request(trial.options, model_)).plan;
     throw_if_unfit(plan);
@@ -73,7 +73,7 @@ class Levels {
     level.techniques = taken_techniques(plan);
   }
 
-  // With the step; none where it does not go with what the options ask for, or with the tiers.
+  // With the step; nothing if it does not fit the options, or the tiers.
   std::optional<Trial> with(const TechniqueStep& step, const Trial& before) const {
     Trial trial = before;
     step.take(trial.options);
@@ -87,8 +87,8 @@ class Levels {
     return trial;
   }
 
-  // One after the other; again from each step that makes room for others, which may save less than it costs by
-  // itself: adapters, whose base goes into codes.
+  // Tries one after the other, and starts again after a step that enables others which cost more than they save by
+  // themselves, such as adapters, whose base can then be quantized.
   void take_lossy_steps() {
     const Trial before = best_;
     while (take_lossy_step()) continue;
@@ -114,7 +114,7 @@ class Levels {
     });
   }
 
-  // The lossy technique that saves most beside what is taken; false where none saves.
+  // Adds the lossy technique that saves most; false if none saves anything.
   bool take_lossy_step() {
     const Trial so_far = best_;
     bool saves = false;

@@ -1,4 +1,4 @@
-// The least budgets of a training run, by how far from exact it may go.
+// The least budgets of a training run, by how far it may be from exact.
 #pragma once
 
 #include <map>
@@ -10,28 +10,28 @@
 
 namespace headroom {
 
-// What a run needs at least with techniques of one kind and those before it.
+// What a run needs at least with techniques of one kind and of the kinds before it.
 struct MinimumLevel {
   TechniqueKind allow = TechniqueKind::exact;
   int64_t minimum_bytes = 0;  // of --memory: one byte less is refused
-  // Of the fastest plan under this budget: the peaks of the tiers, as plan.json has them, its seconds and techniques.
+  // For the fastest plan in this budget: the peaks of the tiers, as in plan.json, its seconds and techniques.
   int64_t host_bytes = 0;
   int64_t disk_bytes = 0;
   double step_seconds = 0;
   std::map<std::string, std::string> techniques;
-  OptionValues changes;  // to the options, --memory among them; an empty value: the option is left out
-  std::string command;   // that plans it; empty: the caller fills it
+  OptionValues changes;  // to the options, including --memory; an empty value removes the option
+  std::string command;   // plans it; empty: the caller fills it in
 };
 
-// A level for each kind of technique, each at most what the one before needs:
+// A level for each kind of technique; each needs at most as much as the one before:
 // exact          --arithmetic fixed
 // reassociating  the planner's default
 // data-order     --allow data-order
 // lossy          those lossy techniques of technique_steps() that lower it further, one after another, the one that
 //                saves most first
-// What the options name (--precision, --lora-r, --technique) holds at every level; --arithmetic and --allow are the
-// question. Plans about ten runs: seconds, of large models with tiers half a minute. Throws as plan_training(), and
-// Error(does_not_fit) where the budgets of the tiers below hold no plan.
+// Options that are given (--precision, --lora-r, --technique) apply at every level; --arithmetic and --allow are what
+// is varied. Plans about ten runs: seconds, for large models with tiers half a minute. Throws as plan_training(), and
+// Error(does_not_fit) if the budgets of the lower tiers hold no plan.
 std::vector<MinimumLevel> least_budgets(const TrainOptions& options, const ModelFiles& model);
 
 // {"levels": [...]}, as `plan --minimum --json` writes it.

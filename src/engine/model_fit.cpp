@@ -44,7 +44,7 @@ std::vector<fs::path> model_folders(const fs::path& directory) {
   return out;
 }
 
-// Why it does not work; empty where it does. A model that trips over a defect is a row like any other.
+// Why it does not work; empty if it does. A model that runs into a defect is a row like any other.
 template <typename Work>
 std::string reason_of(Work work) {
   try {
@@ -75,7 +75,7 @@ PlanRequest serving_request(const TrainOptions& options, const ModelFiles& model
   return request;
 }
 
-// The longest sequence that fits; longer ones never need less. Twice as long until one does not, then between the two.
+// The longest sequence that fits; longer ones never need less. Doubles the length until one does not fit, then bisects.
 int64_t most_tokens(const PlanRequest& request, const ModelSpec& spec) {
   const auto fits = [&](int64_t tokens) { return generation_plan(request, spec, {1, tokens - 1}).feasible; };
   if (!fits(2)) return 0;

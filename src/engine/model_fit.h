@@ -10,7 +10,7 @@
 
 namespace headroom {
 
-// Of one model. Figures are 0 where `reason` says why there are none.
+// The result for one model. Figures are 0 if `reason` says why there are none.
 struct ModelFit {
   struct Training {
     bool feasible = false;
@@ -21,7 +21,7 @@ struct ModelFit {
   };
   struct Serving {
     bool feasible = false;
-    int64_t minimum_bytes = 0;  // least --memory for prompt and answer of the run's sequence length together
+    int64_t minimum_bytes = 0;  // least --memory for prompt and answer together of the run's sequence length
     int64_t max_tokens = 0;     // of prompt and answer together within the budget; 0: not even one of each
     std::string reason;
   };
@@ -33,12 +33,12 @@ struct ModelFit {
   Serving serve;
 };
 
-// A row for each folder under `directory`, itself among them, that holds a config.json; links to folders are not
-// followed. Each is planned with the options, whose model is ignored; serving with the precision that the run
-// keeps its weights in, the tiers below the device and no other technique. Best first: models that train before those
-// that only serve, before those that do neither; of each the one with most parameters; what cannot be read comes last.
-// A model that cannot be read, planned or served has the reason in its row. Throws Error(usage) where `directory`
-// cannot be read or holds no such folder. Takes a second or two for a model.
+// A row for each folder under `directory`, including itself, that holds a config.json; links to folders are not
+// followed. Each is planned with the options, whose model is ignored; serving with the precision in which the run keeps
+// its weights, the lower tiers and no other technique. Best first: models that train before those that only serve,
+// before those that do neither; within each group the largest first; unreadable ones come last. A model that cannot be
+// read, planned or served has the reason in its row. Throws Error(usage) if `directory` cannot be read or holds no such
+// folder. Takes a second or two per model.
 std::vector<ModelFit> fitting_models(const TrainOptions& options, const std::filesystem::path& directory);
 
 // {"models": [...]}, as `plan --suggest-models --json` writes it.

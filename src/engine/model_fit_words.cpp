@@ -9,7 +9,7 @@
 namespace headroom {
 namespace {
 
-// Null where there is no figure.
+// Null if there is no figure.
 template <typename Figure>
 Json known(Figure figure) {
   return figure > 0 ? Json(figure) : Json();

@@ -1,4 +1,4 @@
-// What is in a model's files, and what it takes to train.
+// The contents of a model's files, and the memory to train it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Steps of a model by the programs of a serving plan.
+// Runs steps of a model with the programs of a serving plan.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ namespace headroom {
 
 class ModelSteps final : public StepRunner {
  public:
-  // The executor's plan has the programs of models/serving.h for these limits. It outlives this, as `park` does: the
-  // file of the park area; null: its slots lie behind the pool, in its tensors.
+  // The executor's plan has the programs of models/serving.h for these limits. It outlives this, and so does `park`,
+  // the file of the park area; null: its slots come after the pool, in its tensors.
   ModelSteps(Executor& executor, const StepLimits& limits, ParkFile* park = nullptr);
 
   const StepLimits& limits() const override { return limits_; }
@@ -21,13 +21,13 @@ class ModelSteps final : public StepRunner {
   void park_block(int32_t block, int32_t slot) override;
   void restore_block(int32_t slot, int32_t block) override;
   std::span<const float> hidden_states() override;
-  // Heap of a runner beside what a step has.
+  // Heap of a runner, without that of a step.
   static int64_t hidden_bytes(const StepLimits& limits) {
     return limits.logits * limits.hidden * static_cast<int64_t>(sizeof(float));
   }
 
  private:
-  // The program of a number of rows, and what it reads and gives.
+  // The program for a number of rows, with its inputs and outputs.
   struct Size {
     int64_t rows = 0, logits = 0;
     std::string program;
@@ -35,7 +35,7 @@ class ModelSteps final : public StepRunner {
   };
   void check(const Step& step) const;
   void fill_rows(const Step& step, const Size& size);
-  // Every row of an encoder sees its sequence to the end.
+  // Every row of an encoder sees its whole sequence.
   void see_all(const Step& step);
   void fill_tables(const Step& step);
   void put(const TensorView& to, const std::vector<int32_t>& values);
@@ -47,7 +47,7 @@ class ModelSteps final : public StepRunner {
   std::vector<Size> sizes_;  // ascending in rows
   ParkFile* park_;
   TensorView tables_;
-  // The pool's tensors, where there is a park area: each block's bytes lie together.
+  // The pool's tensors, if there is a park area: each block's bytes are contiguous.
   struct Pool {
     std::byte* data;
     size_t block_bytes;
@@ -57,7 +57,7 @@ class ModelSteps final : public StepRunner {
   };
   std::vector<Pool> pools_;
   std::vector<int32_t> ids_, positions_, angles_, slots_, owners_, wanted_, adapters_, blocks_;
-  std::vector<float> logits_;  // where the host does not see the arena
+  std::vector<float> logits_;  // if the host cannot access the arena
   std::vector<float> hidden_;
   const Size* last_ = nullptr;  // of the last run
 };

@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// An adapter's directory in the place of a model's.
+// An adapter's directory given as a model's.
 bool names_adapter(const InferenceOptions& options) {
   return options.adapter.empty() && is_adapter_directory(options.model);
 }
@@ -52,7 +52,7 @@ OpenedModel::OpenedModel(const InferenceOptions& options, const char* purpose, N
   if (adapter_) check_head(files);
 }
 
-// What the base lacks of its head must be in the adapter.
+// Weights of the head that the base lacks must be in the adapter.
 void OpenedModel::check_head(const SafetensorsSet& files) const {
   const LoraOptions lora = lora_options(*adapter_, model_.spec);
   for (const WeightInfo& weight : missing_head(model_.spec, files))

@@ -1,4 +1,4 @@
-// A model to run without training it: its files checked, its plan's request, its device, its weights loaded.
+// A model to run without training: its files checked, its plan's request, its device, its weights loaded.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,7 @@
 
 namespace headroom {
 
-// What evaluation and generation take alike.
+// The common options of evaluation and generation.
 struct InferenceOptions {
   std::filesystem::path model;    // a model's directory, or an adapter's, whose config names its base
   std::filesystem::path adapter;  // a LoRA adapter to apply; empty: none
@@ -26,27 +26,27 @@ struct InferenceOptions {
   TechniqueOptions techniques;  // precision and pins
 };
 
-// Lines for people: where weights wait, what the machine lacks. May be empty. Called on the calling thread.
+// Lines for people: where weights are kept, what the machine lacks. May be empty. Called on the calling thread.
 using Notes = std::function<void(const std::string&)>;
 
 class OpenedModel {
  public:
-  enum class Head : uint8_t { needed, left_out };  // of an encoder; decoders have theirs in any case
+  enum class Head : uint8_t { needed, left_out };  // of an encoder; decoders always have theirs
 
   // Reads config and headers. `purpose` completes "headroom cannot ...": "evaluate". Throws Error(usage | format).
   OpenedModel(const InferenceOptions& options, const char* purpose, Notes notes, Head head = Head::needed);
 
   const ModelFiles& files() const { return model_; }
-  // The adapter's; rank 0 where there is none. Throws Error(format).
+  // The adapter's; rank 0 if there is none. Throws Error(format).
   LoraOptions adapter_options() const;
-  // The request of a plan, less program and length. `tokenizer_stays` while the arena is there. Sets the team's
-  // threads. Throws Error(usage) for what does not go together, Error(does_not_fit) for a budget above the machine.
+  // The request of a plan, without program and length. `tokenizer_stays`: it is held together with the arena. Sets the
+  // team's threads. Throws Error(usage) for options that do not fit together, Error(does_not_fit) for a budget above
+  // the machine.
   PlanRequest request(bool tokenizer_stays) const;
-  // The device of a plan, with room for its arenas. `unit`: what one run of the plan's program makes, for the notes.
+  // The device of a plan, with room for its arenas. `unit`: the result of one run of the plan's program, for the notes.
   // Throws as open_device and require_room.
   std::unique_ptr<Device> open_device_for(const Plan& plan, const std::string& unit) const;
-  // Notes what the device says of itself once kernels are prepared; weights, then what the adapter holds, then the
-  // program "load".
+  // Passes on the device's notes once kernels are prepared; then loads the weights and the adapter, and runs "load".
   void load(Executor& executor, const LoraOptions& lora) const;
 
  private:

@@ -10,7 +10,7 @@ namespace headroom {
 std::vector<ChangedRequest> other_trainings(const TrainOptions& options, const ModelFiles& model) {
   constexpr int64_t kRank = 16;
   std::vector<ChangedRequest> out;
-  // Techniques may pin what these change.
+  // Options that techniques may already pin.
   const bool pinned = !options.techniques.pins.empty();
   const Precision* const precision = find_precision(options.techniques.precision);
   const bool narrows =

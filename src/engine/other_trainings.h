@@ -1,4 +1,4 @@
-// Trainings that need less memory because they train something else.
+// Trainings that need less memory because they train fewer or other weights.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,7 @@
 
 namespace headroom {
 
-// Weights in 16 bits, adapters, and both, as far as `options`, which do not fit, leave room for them; from the mildest
-// on.
+// Weights in 16 bits, adapters, and both, if `options`, which do not fit, allow them; the mildest first.
 std::vector<ChangedRequest> other_trainings(const TrainOptions& options, const ModelFiles& model);
 
 }  // namespace headroom

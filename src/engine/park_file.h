@@ -1,4 +1,4 @@
-// The park area on disk: blocks of parked sequences in a file without a name.
+// The park area on disk: blocks of parked sequences in an unnamed file.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,25 @@ namespace headroom {
 // slot; read() fills it from one. Used by one thread; no heap call after construction.
 class ParkFile {
  public:
-  // Makes the file with room for all slots, of blocks of so many bytes. Throws as ScratchFile.
+  // Makes the file with room for all slots, for blocks of so many bytes. Throws as ScratchFile.
   ParkFile(const std::filesystem::path& directory, int64_t slots, int64_t block_bytes);
   // Takes over a file.
   ParkFile(std::unique_ptr<ScratchFile> file, int64_t block_bytes);
 
   std::span<std::byte> buffer() { return buffer_.first(static_cast<size_t>(block_bytes_)); }
-  // Throws Error(run) naming place and cause.
+  // Throws Error(run) naming file and cause.
   void write(int32_t slot);
   void read(int32_t slot);
 
   static int64_t slot_bytes(int64_t block_bytes);
-  // Heap beside the file.
+  // Heap, without the file.
   static int64_t memory_bytes(int64_t block_bytes);
 
  private:
   int64_t block_bytes_;
   std::unique_ptr<ScratchFile> file_;
   std::vector<std::byte> memory_;
-  std::span<std::byte> buffer_;  // of it: a slot, aligned
+  std::span<std::byte> buffer_;  // a slot in it, aligned
 };
 
 }  // namespace headroom

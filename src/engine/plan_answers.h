@@ -1,4 +1,4 @@
-// What people ask before they train (docs/questions.md), each answer as JSON and as text.
+// Questions before training (docs/questions.md), each answer as JSON and as text.
 #pragma once
 
 #include <filesystem>
@@ -18,10 +18,10 @@ struct PlanAnswer {
   std::string text;  // for people
 };
 
-// The command line that says the options, with changes to it.
+// The command line for the options, with changes.
 using CommandWith = std::function<std::string(const OptionValues& changes)>;
 
-// `command` gives the commands that the answers name. All throw as the calls that they show: least_budgets(),
+// `command` makes the commands in the answers. All throw as the calls whose results they show: least_budgets(),
 // technique_ladder(), measure_best_plans(), fitting_models().
 PlanAnswer answer_minimum(const TrainOptions& options, const ModelFiles& model, const CommandWith& command);
 PlanAnswer answer_ladder(const TrainOptions& options, const ModelFiles& model);
@@ -29,7 +29,7 @@ PlanAnswer answer_measure(const TrainOptions& options, const ModelFiles& model, 
                           const std::function<void(const std::string&)>& note);
 PlanAnswer answer_models(const TrainOptions& options, const std::filesystem::path& directory);
 
-// For each plan the command that asks for it by its peak.
+// For each plan the command that selects it by its peak.
 std::vector<std::string> commands_of(const std::vector<Plan>& plans, const CommandWith& command);
 
 }  // namespace headroom

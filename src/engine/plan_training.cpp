@@ -51,7 +51,7 @@ std::string explanation(const PlannedTraining& planned) { return explain(planned
 std::string estimates_note(const PlannedTraining& planned) { return estimates_note(planned.request.profile); }
 
 int64_t least_training_budget(TrainOptions options, const ModelFiles& model) {
-  options.machine.memory = int64_t{1} << 20;  // which holds nothing
+  options.machine.memory = int64_t{1} << 20;  // too small for any plan
   return search_training_plan(training_request(options, model)).plan.minimum_bytes;
 }
 

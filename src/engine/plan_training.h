@@ -1,4 +1,4 @@
-// The plan of a training run, and what else would fit where it does not.
+// The plan of a training run, and alternatives if it does not fit.
 #pragma once
 
 #include <functional>
@@ -10,29 +10,29 @@
 
 namespace headroom {
 
-// Where an adapter is trained further, its rank, targets and the like become the options'. Throws as open_adapter() and
+// If an adapter is trained further, its rank, targets and so on become the options'. Throws as open_adapter() and
 // continued_lora().
 void go_on_from_adapter(TrainOptions& options, const ModelFiles& model);
 
 struct PlannedTraining {
   PlanRequest request;
-  SearchResult search;  // search.plan has its alternatives where it is not feasible
+  SearchResult search;  // search.plan has alternatives if it is not feasible
 };
 
-// Pure but for, without a named profile, this machine's facts. Throws Error(usage | format).
+// Pure, except that without a named profile it reads this machine's facts. Throws Error(usage | format).
 PlannedTraining plan_training(const TrainOptions& options, const ModelFiles& model);
 
-// What `plan --explain` prints: why and why not, in bytes and seconds.
+// The text of `plan --explain`: the reasons for each technique, in bytes and seconds.
 std::string explanation(const PlannedTraining& planned);
-// Which figures of a plan are estimates, as a note with the remedy; empty where all are measured.
+// Which figures of a plan are estimates, as a note with the remedy; empty if all are measured.
 std::string estimates_note(const PlannedTraining& planned);
 
 // The least budget of a training run, bytes, whatever its options say: Plan::minimum_bytes. Throws as plan_training().
 int64_t least_training_budget(TrainOptions options, const ModelFiles& model);
 
-// The plan of a run on this machine that continues from `from`: with the checkpoint's micro-batch and chunk sizes where
-// the budget holds them, so that losses are bitwise the same. Sets the size of this thread's team. `note` gets lines
-// for people.
+// The plan of a run on this machine that continues from `from`: with the checkpoint's micro-batch and chunk sizes if
+// they fit the budget, so that losses are bitwise the same. Sets the size of this thread's team. `note` gets lines for
+// people.
 PlannedTraining plan_run(const TrainOptions& options, const ModelFiles& model, const ResumePoint& from,
                          const std::function<void(const std::string&)>& note);
 

@@ -34,19 +34,19 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 // Binary, libraries' touched pages, stacks of the team, allocator: measured on tiny models (docs/process_memory.md).
 constexpr int64_t kCodeBytes = 20 * kMiB;
 constexpr int64_t kThreadBytes = kMiB / 2;
-// The same before a kernel has run: nothing is prepared or generated yet.
+// The same before a kernel has run: no kernel is prepared or generated yet.
 constexpr int64_t kPrepareThreadBytes = kMiB / 8;
-constexpr int64_t kTemplateFactor = 24;  // of a chat template's text: its parsed form
+constexpr int64_t kTemplateFactor = 24;  // of a chat template's text, for its parsed form
 constexpr int64_t kPageTableRatio = 512;
 // Instruction tables of evaluation or generation, per layer; 1.2 to 1.6 KiB an instruction.
 constexpr int64_t kInferenceLayerBytes = 40 * 1024;
 
-// The same of one of a server's programs; of adapters in it.
+// The same for one of a server's programs; for adapters in it.
 constexpr int64_t kServingLayerBytes = 20 * 1024;
 constexpr int64_t kServingAdapterBytes = 24 * 1024;
 
-// What a further part of a training run holds: tables per layer, and kernels prepared for its shapes. oneDNN generates
-// code for each shape of an fp32 product; adapters bring instructions and products of their own.
+// For each further length of a training run: tables per layer, and kernels prepared for its shapes. oneDNN generates
+// code for each shape of an fp32 product; adapters add instructions and products.
 struct ProgramBytes {
   int64_t layer, adapter_layer;
   int64_t kernels, product_kernels, adapter_kernels;
@@ -54,11 +54,11 @@ struct ProgramBytes {
 constexpr ProgramBytes kTraining{120 * 1024, 160 * 1024, 0, 0, 0};  // its kernels are part of kCodeBytes
 constexpr ProgramBytes kFurtherLength{100 * 1024, 60 * 1024, kMiB / 2, kMiB, kMiB};
 
-// Tables of tensors up to this size are part of kCodeBytes: those of 2000 tensors.
+// Tables of tensors up to this size, enough for 2000 tensors, are part of kCodeBytes.
 constexpr int64_t kTableBytes = 2 * kMiB;
 
-// Of small JSON files, which are held parsed; up to kDocumentBytes they are part of kCodeBytes. An empty object of
-// three bytes takes 16 in a list, three times that while the list grows, and 64 of its own.
+// For small JSON files, which are held parsed; up to kDocumentBytes they are part of kCodeBytes. An empty object of
+// three bytes takes 16 in a list, three times that while the list grows, and 64 itself.
 constexpr int64_t kDocumentFactor = 40;
 constexpr int64_t kDocumentBytes = 64 * 1024;
 
@@ -68,20 +68,20 @@ int64_t document_bytes(const std::filesystem::path& file) {
   return status ? 0 : kDocumentFactor * std::max<int64_t>(0, static_cast<int64_t>(size) - kDocumentBytes);
 }
 
-// Of the tables of tensors that files hold, beyond what is part of kCodeBytes.
+// For the tables of tensors in files, beyond the part in kCodeBytes.
 int64_t beyond_code(int64_t tables) { return align_up(std::max<int64_t>(0, tables - kTableBytes), 4096); }
 
-// What of the model's files is held while the arena exists: config.json, and the tables of the tensors of one file at a
-// time, of the model or of the run's checkpoints.
+// The part of the model's files that is held while the arena exists: config.json, and the tables of the tensors of one
+// file at a time, of the model or of the run's checkpoints.
 int64_t file_tables(const ModelFiles& model) {
   const int64_t files = model.directory.empty() ? 0 : SafetensorsSet::table_bytes(model.weights);
   const int64_t config = is_gguf(model.config.source) ? 0 : document_bytes(model.config.source);
   return config + beyond_code(std::max(files, kHeaderFactor * own_header_bytes(model.spec)));
 }
 
-// What planning holds per layer beside the tables of its plan: the graphs of a candidate before and after its passes
-// and their lifetimes; 60 KiB measured, with adapters 100. The first kPlanningBytes lie in what kCodeBytes has for
-// kernels and stacks, which are not there yet.
+// Planning's memory per layer besides the tables of its plan: the graphs of a candidate before and after its passes and
+// their lifetimes; 60 KiB measured, with adapters 100. The first kPlanningBytes fit into what kCodeBytes has for
+// kernels and stacks, which do not exist yet.
 constexpr int64_t kPlanningLayerBytes = 96 * 1024;
 constexpr int64_t kPlanningAdapterBytes = 32 * 1024;
 constexpr int64_t kPlanningBytes = 8 * kMiB;
@@ -116,7 +116,7 @@ int64_t file_bytes(const ModelFiles& model, const char* name) {
 
 namespace {
 
-// Of loading the tokenizer and the names of its special tokens.
+// For loading the tokenizer and the names of its special tokens.
 int64_t tokenizer_bytes(const ModelFiles& model) {
   const int64_t tokenizer = file_bytes(model, "tokenizer.json");
   if (tokenizer == 0) return 0;
@@ -124,7 +124,7 @@ int64_t tokenizer_bytes(const ModelFiles& model) {
          token_names_bytes(file_bytes(model, "special_tokens_map.json"));
 }
 
-// Of the file that may hold a chat template; 0 where none does.
+// Size of the file that may hold a chat template; 0 if there is none.
 int64_t template_file_bytes(const ModelFiles& model) {
   return std::max(file_bytes(model, "tokenizer_config.json"), file_bytes(model, "chat_template.jinja"));
 }
@@ -133,7 +133,7 @@ int64_t template_bytes(const ModelFiles& model) {
   return kTemplateFactor * std::min(kChatTemplateBytes, template_file_bytes(model));
 }
 
-// The process while it holds so many bytes besides, before a kernel has run.
+// The process while it holds so many further bytes, before a kernel has run.
 int64_t before_arena(const PlanRequest& request, int64_t bytes) {
   const ProcessBytes& there = request.facts.is_cpu() ? request.process : request.host_process;
   const int64_t process = kPrepareCodeBytes + request.facts.threads * kPrepareThreadBytes + there.planner + there.gpu +
@@ -154,7 +154,7 @@ void book_prepare(PlanRequest& request, const ModelFiles& model) {
 }
 
 void book_prompt(PlanRequest& request, const ModelFiles& model, int64_t text_bytes, int64_t chat_bytes) {
-  // The text, and what held it while it was read.
+  // The text, and the buffers with which it was read.
   const int64_t held =
       3 * text_bytes + tokenizer_bytes(model) + (chat_bytes > 0 ? template_bytes(model) + chat_bytes : 0);
   request.prepare.least = request.prepare.most = before_arena(request, held);
@@ -168,7 +168,7 @@ void book_server(PlanRequest& request, const ModelFiles& model, int64_t programs
 }
 
 void book_encoding(PlanRequest& request, const Tokenizer& tokenizer, int64_t text_bytes) {
-  // A token has at least a byte of what the text becomes; a growing list holds twice what is in it, besides its copy.
+  // A token covers at least one byte of the processed text; a growing list holds twice its contents, besides its copy.
   const int64_t ids = 3 * static_cast<int64_t>(sizeof(int32_t)) * tokenizer.pipeline().word_bytes_bound(text_bytes);
   request.prepare.least += align_up(StreamEncoder::memory_bound(tokenizer, text_bytes) + ids, 4096);
   request.prepare.most = request.prepare.least;
@@ -176,7 +176,7 @@ void book_encoding(PlanRequest& request, const Tokenizer& tokenizer, int64_t tex
 
 namespace {
 
-// Of all layers, so many bytes each, and more with adapters.
+// For all layers: so many bytes each, and more with adapters.
 int64_t layer_bytes(int64_t layers, const PlanRequest& request, int64_t each, int64_t adapters) {
   return layers * (each + (asked_for(request, kLora) ? adapters : 0));
 }
@@ -190,15 +190,15 @@ void book_programs(const ProgramBytes& bytes, int64_t count, int64_t layers, con
   if (fp32_products) process.kernels += count * (bytes.product_kernels + (adapters ? bytes.adapter_kernels : 0));
 }
 
-// Of a GPU's two page-locked batches for each program that reads the data, ids, labels, types and segments.
+// For a GPU's two page-locked batches for each program that reads the data: ids, labels, types and segments.
 int64_t pinned_batch_bytes(const PlanRequest& request) {
   const int64_t programs = 2 * (1 + static_cast<int64_t>(bucket_choices(request).size()));
   const int64_t pinned = pinned_number(request, kMicroBatch), rows = pinned > 0 ? pinned : request.global_batch;
   return 2 * programs * rows * request.seq_length * 4 * 4;
 }
 
-// Planning ends before the arena exists: what it holds is booked as far as the weights alone do not take as much of the
-// arena. Weights that may lie below the device are not counted on.
+// Planning ends before the arena exists: its memory is booked as far as it exceeds the weights' part of the arena.
+// Weights that may be kept in lower tiers are not subtracted.
 int64_t planning_bytes(const ModelSpec& spec, const PlanRequest& request) {
   const bool may_leave = request.host_budget_bytes > 0 || request.disk_budget_bytes > 0 || !request.facts.is_cpu();
   const int64_t weights = may_leave ? 0 : 2 * parameter_count(spec);
@@ -206,8 +206,8 @@ int64_t planning_bytes(const ModelSpec& spec, const PlanRequest& request) {
   return align_up(std::max<int64_t>(0, graphs - kPlanningBytes - weights), 4096);
 }
 
-// What copies between tiers bring to the tables of a training run, per layer: their instructions, and the graph's and
-// plan's of windows. Measured on 30 layers with everything on disk: 2 MiB, with adapters 8 to 9 MiB.
+// What copies between tiers add to the tables of a training run, per layer: their instructions, and windows in the
+// graph and the plan. Measured on 30 layers with everything on disk: 2 MiB, with adapters 8 to 9 MiB.
 constexpr int64_t kCopyLayerBytes = 128 * 1024;
 constexpr int64_t kCopyAdapterBytes = 224 * 1024;
 
@@ -215,7 +215,7 @@ int64_t copy_tables(const ModelSpec& spec, const PlanRequest& request) {
   return align_up(layer_bytes(spec.layers, request, kCopyLayerBytes, kCopyAdapterBytes), 4096);
 }
 
-// A GPU's kernels are prepared before the data is: their page-locked batches are there by then.
+// A GPU's kernels are prepared before the data: their page-locked batches exist by then.
 void book_kernels_first(PlanRequest& request) {
   const int64_t batches = pinned_batch_bytes(request);
   const int64_t bytes = batches + align_up(batches / kPageTableRatio, 4096);
@@ -223,7 +223,7 @@ void book_kernels_first(PlanRequest& request) {
   request.prepare.most += bytes;
 }
 
-// What the process holds for all programs of a training run; those of further lengths are the step and evaluation.
+// The process's memory for all programs of a training run; those of further lengths are the step and evaluation.
 ProcessBytes training_process(const TrainOptions& options, const ModelFiles& model, const PlanRequest& request) {
   ProcessBytes process = process_parts(model, request.facts, false);
   process.planner = 0;

@@ -11,7 +11,7 @@
 namespace headroom {
 namespace {
 
-// Whether waiting threads are libgomp's and spin.
+// Whether waiting threads spin, as libgomp's do.
 bool waits_spinning() {
   const char* const policy = std::getenv("OMP_WAIT_POLICY");
   const bool sleeps = (policy && ::strcasecmp(policy, "passive") == 0) || std::getenv("GOMP_SPINCOUNT");

@@ -37,13 +37,13 @@ constexpr int64_t kHeaderBytes = 4096;  // of a tensor's entries in headers, rea
 
 bool trained_for(const std::string& kind) { return kind.starts_with("qat-"); }
 
-// As passes/quantize_weights.h names what is stored.
+// The stored form, as named in passes/quantize_weights.h.
 std::string stored_kind(const std::string& kind) {
   if (!trained_for(kind)) return kind;
   return kind == "qat-int8" ? "int8-g32" : "int4";
 }
 
-// The codes of a group of weights, as passes/qat.h rounds them, in the form of base/block_codes.h.
+// The codes of a group of weights, as passes/qat.h rounds them, in the format of base/block_codes.h.
 void encode_on_grid(int bits, float scale, std::span<const float> values, uint8_t* codes) {
   const float inverse = 1 / scale;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -63,7 +63,7 @@ float scale_on_grid(int bits, std::span<const float> values) {
   return weight_scale(most, bits);
 }
 
-// The storage of each weight that becomes codes, by its name.
+// The storage of each weight that is quantized, by its name.
 std::map<std::string, Storage> coded_weights(const ModelSpec& spec, const std::string& kind) {
   Graph graph = build_training_forward(spec, 1, 1);
   quantize_weights(graph, graph.find_program("forward"), stored_kind(kind), nullptr);
@@ -96,7 +96,7 @@ class Quantizer {
                   "layers that have only experts are not quantised");
   }
 
-  // What the process needs at most: itself, the files' headers, a piece, and the scales of the largest matrix.
+  // A bound on the process's memory: itself, the files' headers, a piece, and the scales of the largest matrix.
   int64_t memory_bytes() const {
     int64_t scales = 0;
     for (const WeightInfo& weight : model_weights(model_.spec))
@@ -213,7 +213,7 @@ class Quantizer {
     return type == StoredType::bf16 ? "bfloat16" : type == StoredType::f16 ? "float16" : "float32";
   }
 
-  // body(first element, values) for pieces of whole blocks, or of whole chunks of a longer block.
+  // Calls body(first element, values) for pieces of whole blocks, or of whole chunks of a longer block.
   template <typename Body>
   void each_piece(const WeightInfo& weight, const std::string& name, const Body& body) {
     const int64_t total = element_count(weight.shape);
@@ -238,7 +238,7 @@ class Quantizer {
     return scales;
   }
 
-  // The codes of the whole matrix, as the output has them.
+  // The codes of the whole matrix, in the output's format.
   template <typename Body>
   void each_codes(const WeightInfo& weight, const std::string& name, const Body& body) {
     const Storage& storage = coded_.at(weight.name);
@@ -277,7 +277,7 @@ class Quantizer {
   std::vector<Entry> entries_;
 };
 
-// What transformers reads of it.
+// The metadata that transformers reads.
 Json quantization_config(const std::string& kind, const std::string& dtype) {
   const std::optional<IntegerCodes> codes = integer_codes(stored_kind(kind));
   if (!codes)

@@ -1,4 +1,4 @@
-// A checkpoint's frozen form: the matrices of its layers as codes, in files that transformers loads, or all of its
+// Writes a quantized checkpoint: the layers' matrices as codes, in files that transformers loads, or all of its
 // matrices in a GGUF, which llama.cpp loads.
 #pragma once
 
@@ -15,15 +15,14 @@ struct QuantizeOptions {
   // with the codes that --technique qat=KIND trained for; f16, bf16, q8_0, q4_0: a GGUF.
   std::string weights = "nf4";
   int64_t group_size = 0;  // of int8 and int4: elements that share a scale; 0: a row, and 32
-  int64_t memory = 0;      // bytes that the process may take; 0: what it needs
+  int64_t memory = 0;      // bytes that the process may use; 0: no limit
 };
 
-// Writes the model with the matrices as `quantize-weights` of that kind has them (passes/quantize_weights.h), or as qat
-// rounds them (passes/qat.h), others as they are stored. Tensor by tensor in pieces of 1 MiB: beside the scales of one
+// Writes the model with the matrices as in `quantize-weights` of that kind (passes/quantize_weights.h), or as qat
+// rounds them (passes/qat.h), others as they are stored. Tensor by tensor in pieces of 1 MiB: besides the scales of one
 // matrix nothing is held, whatever the model's size. Returns what the output lacks (gguf_export.h), else "". Throws
 // Error(usage) for paths, kinds and models that are quantised already, Error(format) for files that do not belong
-// together, Error(does_not_fit) where options.memory is below what is needed, Error(run) on I/O errors; a partial
-// output is removed.
+// together, Error(does_not_fit) if options.memory is too small, Error(run) on I/O errors; a partial output is removed.
 std::string quantize_model(const QuantizeOptions& options);
 
 }  // namespace headroom

@@ -38,7 +38,7 @@ std::string against_least(int64_t budget, std::string_view place, int64_t least)
                      format_least_bytes(least));
 }
 
-// Every tier: what each would need, the others as they are.
+// For every tier: what it would need with the others unchanged.
 Refusal refusal_of_tiers(const Plan& plan) {
   std::string ways;
   if (plan.minimum_bytes > plan.budget_bytes) ways = fmt::format("give --memory {} or more", plan.minimum_bytes);

@@ -12,7 +12,7 @@ struct Refusal {
   std::string remedy;   // the cheapest change that would fit, and what a few other settings would need
 };
 
-// Of a plan that is not feasible.
+// For a plan that is not feasible.
 Refusal refusal_of(const Plan& plan);
 
 // Throws Error(does_not_fit) with this text for a plan that is not feasible.

@@ -34,7 +34,7 @@ class ServedModel::Parts {
     const OpenedModel& opened = room->opened;
     set_threads(plan.plan.facts.threads);
     tokenizer.emplace(Tokenizer::load(opened.files().directory));
-    release_what_is_behind();  // what loading held, before there is an arena
+    release_what_is_behind();  // the memory of loading, before there is an arena
     executor.emplace(plan.plan, *room->device, nullptr);
     opened.load(*executor, opened.adapter_options());
     ::malloc_trim(0);

@@ -39,8 +39,8 @@ void check_sizes(const ServingOptions& serving, const ModelSpec& spec) {
                 "give at least as many tokens as sequences");
 }
 
-// What is asked for, or an encoder's sizes: sequences as long as its positions, whole in a step, which has room for one
-// of the longest at least. Nothing of these is chosen by the budget.
+// The given sizes, or an encoder's: sequences as long as its positions, whole in a step, which has room for at least
+// one of the longest. The budget chooses none of these.
 ServingOptions encoder_sizes(ServingOptions serving, const ModelSpec& spec) {
   if (serving.admission == "balanced" || serving.park_memory)
     throw Error(ErrorKind::usage, fmt::format("--admission balanced has no meaning for {}", spec.architecture),
@@ -64,7 +64,7 @@ ServingOptions encoder_sizes(ServingOptions serving, const ModelSpec& spec) {
   return serving;
 }
 
-// A server makes text with it, or embeddings.
+// For generation, or for embeddings.
 void refuse_unserved(const ModelFiles& model) {
   if (!is_served_encoder(model.spec)) refuse_without_text(model);
 }
@@ -89,7 +89,7 @@ DType cache_type(const PlanRequest& request, const std::string& said) {
   return DType::i8;
 }
 
-// Slots of adapters are as narrow as weights are.
+// Adapter slots have the type of the weights.
 LoraSlots slots_of(const PlanRequest& request, const ServingOptions& serving, const ModelSpec& spec, bool adapted) {
   if (serving.lora.wanted() && adapted)
     throw Error(ErrorKind::usage, "--adapter beside slots of adapters",
@@ -105,7 +105,7 @@ AdmissionRule rule_of(const ServingOptions& serving) {
               "use guaranteed or balanced");
 }
 
-// Where blocks of parked sequences lie, and how many.
+// The location and the number of blocks of parked sequences.
 class ParkPlace {
  public:
   ParkPlace(const ServingOptions& serving, const MachineOptions& machine, int64_t block_bytes)
@@ -129,7 +129,7 @@ class ParkPlace {
 
   AdmissionRule rule() const { return rule_; }
   bool on_disk() const { return rule_ == AdmissionRule::balanced && on_disk_; }
-  // Bytes of the disk's budget that weights may not take.
+  // Bytes of the disk's budget that weights may not use.
   int64_t disk_bytes() const { return on_disk() ? asked_.value_or(0) : 0; }
   // At most all sequences of a step are parked.
   int64_t slots(const ServingSize& size, int64_t table_blocks) const {
@@ -137,7 +137,7 @@ class ParkPlace {
     const int64_t room = asked_ ? *asked_ / slot_bytes_ : on_disk_ ? disk_ / slot_bytes_ : table_blocks;
     return std::min(room, size.sequences * table_blocks);
   }
-  // Of these, those that have room beside so many bytes of weights on the disk.
+  // Of these, those that fit besides so many bytes of weights on the disk.
   int64_t slots_left(int64_t slots, int64_t weights) const {
     return on_disk() ? std::min(slots, std::max<int64_t>(disk_ - weights, 0) / slot_bytes_) : slots;
   }
@@ -150,7 +150,7 @@ class ParkPlace {
   int64_t disk_;
 };
 
-// What needs a host that sees the arena, or kernels that a device has not.
+// Refuses features that need a host with access to the arena, or kernels that a device does not have.
 void refuse_on_device(DType cache, const LoraSlots& lora, AdmissionRule rule) {
   const auto refuse = [](const char* what, const char* remedy) {
     throw Error(ErrorKind::usage, fmt::format("{} is built for the CPU alone", what), remedy);
@@ -178,7 +178,7 @@ StepLimits limits_of(const ServingSize& size, const ServingOptions& serving, con
   limits.park_slots = park.slots(size, limits.table_blocks);
   limits.hidden = spec.hidden;
   limits.whole_sequences = is_served_encoder(spec);
-  if (limits.whole_sequences) limits.logits = limits.rows;  // any of the states may be wanted
+  if (limits.whole_sequences) limits.logits = limits.rows;  // any of the states may be requested
   return limits;
 }
 
@@ -187,7 +187,7 @@ ServingShape shape_of(const StepLimits& limits, bool parks_on_disk, DType cache)
   return {limits.rows, limits.sequences, limits.logits, blocks, limits.block_tokens, limits.positions, cache};
 }
 
-// The files of what is to be served: a model with its weights, or for a plan a config.json alone.
+// The files of the model to serve: with its weights, or for a plan only a config.json.
 class ServedFiles {
  public:
   ServedFiles(const InferenceOptions& options, const Notes& notes) : options_(options) {
@@ -214,7 +214,7 @@ class ServedFiles {
   std::optional<ModelFiles> bare_;
 };
 
-// What the persistent tensors of a role take of the device's arena.
+// Bytes of the persistent tensors of a role in the device's arena.
 int64_t role_bytes(const Plan& plan, std::initializer_list<Role> roles) {
   int64_t bytes = 0;
   for (const PersistentTensor& tensor : plan.tensors)
@@ -245,7 +245,7 @@ std::vector<ServingRegion> regions_of(const ServingPlan& serving) {
   if (park > 0) regions.push_back({"park", park});
   int64_t known = 0;
   for (const ServingRegion& region : regions) known += region.bytes;
-  // Of the arena's part that steps share; logits may lie in what was a window.
+  // For the arena's part that steps share; logits may reuse what was a window.
   if (const int64_t windows = std::min(serving.streamed.window_bytes, plan.arena_bytes - known); windows > 0) {
     regions.insert(regions.begin() + 1, {"windows", windows});
     known += windows;
@@ -266,7 +266,7 @@ std::vector<ServingRegion> regions_of(const ServingPlan& serving) {
   add("copies", c.copies);
   add("device", c.gpu + c.graphs);
   add("caller", c.caller);
-  add("preparation", plan.peak_bytes - plan.arena_bytes - c.total());  // before the arena is there
+  add("preparation", plan.peak_bytes - plan.arena_bytes - c.total());  // before the arena exists
   return regions;
 }
 
@@ -301,7 +301,7 @@ ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& 
   question.rows = serving.max_num_batched_tokens;
   question.model_positions = model.spec.max_positions;
   question.block_tokens = serving.block_size;
-  // Sequences hold blocks for a step: as many as its tokens fill, the last of each in part.
+  // Blocks that sequences hold for a step: as many as its tokens fill, the last of each only in part.
   if (is_served_encoder(model.spec))
     question.most_blocks = *serving.max_num_batched_tokens / serving.block_size + *serving.max_num_seqs;
   question.build = [&](const ServingSize& size) {

@@ -11,11 +11,11 @@
 namespace headroom {
 namespace {
 
-// One per process, as the resident set is.
+// One per process, like the resident set.
 struct Account {
   std::mutex mutex;
-  int64_t sessions = 0;      // that are inside now
-  int64_t caller_bytes = 0;  // when the last one began that was alone
+  int64_t sessions = 0;      // currently inside
+  int64_t caller_bytes = 0;  // when the last session began that was alone
   int64_t engine_bytes = 0;  // left resident by earlier sessions
 };
 

@@ -1,19 +1,18 @@
-// What the sessions of a process share and what is each one's own, so that each budget counts the process's constant
-// part once.
+// The memory that the sessions of a process share, so that each budget counts the process's constant part once.
 #pragma once
 
 #include <cstdint>
 
 namespace headroom {
 
-// A call of the engine (a plan or a run), from before it allocates until it has freed. When it begins it
-// divides the resident set into what the program around the engine holds, which its budget counts as `process.caller`,
-// and what the engine itself has left there: pages of code and libraries, stacks, the allocator's heap. Every plan
-// counts the latter as `process.code`, so they do not count as the caller's again.
+// A call of the engine (a plan or a run), from before it allocates until it has freed. At its start it divides the
+// resident set into the memory of the program around the engine, which its budget counts as `process.caller`, and the
+// memory that the engine has left: pages of code and libraries, stacks, the allocator's heap. Every plan counts the
+// latter as `process.code`, so it is not counted again as the caller's.
 //
 // The engine's part is what earlier calls made resident, at most what every phase of a plan counts for it. While
-// another call runs, the resident set holds its arena too: a call that begins meanwhile uses the caller's bytes as
-// they were when nothing ran.
+// another call runs, the resident set also holds its arena: a call that begins meanwhile uses the caller's bytes from
+// when nothing ran.
 //
 // Thread-safe.
 class SessionShare {

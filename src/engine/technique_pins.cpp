@@ -28,8 +28,8 @@ class Pins {
     for (const auto& [name, setting] : named) pins_[name] = {setting};
   }
 
-  // An option says `setting` of a technique ("" or "off": that it is not taken); `shown` is the option as given. What
-  // --technique says must be the same.
+  // An option sets a technique to `setting` ("" or "off": not used); `shown` is the option as given. --technique must
+  // agree.
   void say(const PassInfo& info, const std::string& setting, std::string why, const std::string& shown,
            const char* remedy = "state one of them") {
     const std::string name(info.name);
@@ -100,7 +100,7 @@ void say_compression(const TechniqueOptions& options, Pins& pins) {
     pins.say(kCompressActivations, "allowed", allowed_by(options), "");
 }
 
-// Packing or length buckets where one is named; else where allowed, packing first, which saves more.
+// Packing or length buckets if one is named; otherwise if allowed, packing first, which saves more.
 void say_data_order(const TechniqueOptions& options, const ModelSpec& spec, Pins& pins) {
   const bool can_pack = spec.causal && spec.objective == Objective::language;
   if (options.packing && !can_pack)

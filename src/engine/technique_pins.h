@@ -1,4 +1,4 @@
-// What the options say of techniques, as the planner's pins.
+// The options about techniques, as the planner's pins.
 #pragma once
 
 #include <map>
@@ -10,13 +10,13 @@
 
 namespace headroom {
 
-// --technique, and the options that stand for one: --precision, --matmul-precision, --attention-order, --lora-*,
-// --freeze, --packing, --group-by-length, --allow and --micro-batch-size (0: not given). Throws Error(usage) where two
-// of them contradict each other, or the model's data cannot be ordered so.
+// --technique, and the options that set one: --precision, --matmul-precision, --attention-order, --lora-*, --freeze,
+// --packing, --group-by-length, --allow and --micro-batch-size (0: not given). Throws Error(usage) if two of them
+// contradict each other, or the model's data cannot be ordered so.
 std::map<std::string, Pin> technique_pins(const TechniqueOptions& options, int64_t micro_batch_size,
                                           const ModelSpec& spec);
 
-// A checkpoint whose matrices are codes is used as it is. Throws Error(usage) where a pin says otherwise.
+// A quantized checkpoint is used as it is. Throws Error(usage) if a pin contradicts that.
 void pin_stored_codes(PlanRequest& request, const ModelSpec& spec);
 
 }  // namespace headroom

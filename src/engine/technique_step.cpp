@@ -53,7 +53,7 @@ bool TechniqueStep::says_more(const TrainOptions& options) const {
   if (name == "lora") return options.techniques.lora.rank == 0;
   if (is_precision()) return options.techniques.precision == "32-true";
   if (is_optimizer()) return !optimizer_in_8_bits(options.optimizer).empty();
-  if (name == "quantize-weights")  // of a base beside adapters
+  if (name == "quantize-weights")  // for a base with adapters
     return options.techniques.lora.rank > 0 && !options.techniques.pins.contains(std::string(name));
   return name != "micro-batch" || options.data.global_batch_size > 1;
 }

@@ -1,5 +1,5 @@
-// One technique, or an optimizer with narrower states, added to a run's options: what the ladder and the least budgets
-// try.
+// One technique, or an optimizer with narrower states, added to a run's options, as tried by the ladder and the least
+// budgets.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@
 
 namespace headroom {
 
-// Options as a command line has them, without dashes: {"precision", "bf16-true"}.
+// Options as on a command line, without dashes: {"precision", "bf16-true"}.
 using OptionValues = std::vector<std::pair<std::string, std::string>>;
 
 struct TechniqueStep {
@@ -24,15 +24,16 @@ struct TechniqueStep {
   bool is_precision() const;
   // Names no technique: the same optimizer with states in 8 bits.
   bool is_optimizer() const;
-  // Whether it says anything beside what the options ask for.
+  // Whether it changes anything of what the options request.
   bool says_more(const TrainOptions& options) const;
-  // The option that takes it beside `before`: --precision, --optim, --lora-r, --micro-batch-size, else --technique.
+  // The option that sets it in addition to `before`: --precision, --optim, --lora-r, --micro-batch-size, else
+  // --technique.
   std::pair<std::string, std::string> option(const TrainOptions& before) const;
-  // The same of the options.
+  // The same for the options.
   void take(TrainOptions& options) const;
 };
 
-// In the order in which the ladder takes them together: kind by kind, those that cost no arithmetic first.
+// In the order in which the ladder combines them: kind by kind, first those that do not change arithmetic.
 std::span<const TechniqueStep> technique_steps();
 
 }  // namespace headroom

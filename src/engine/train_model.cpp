@@ -39,7 +39,7 @@ ModelFiles open_trainable(const TrainOptions& options) {
   return model;
 }
 
-// Creates the directory; whether it was not there.
+// Creates the directory; returns whether it did not exist.
 bool create_output(const fs::path& out) {
   std::error_code status;
   const bool created = !fs::exists(out, status);
@@ -82,7 +82,7 @@ class TrainingRun {
   }
 
  private:
-  // A checkpoint of the bare model gets a head.
+  // A checkpoint of a bare model gets a head.
   void find_missing_head() {
     const SafetensorsSet files = SafetensorsSet::open(model_.weights);
     check_weights(model_.spec, files, HeadRule::may_miss);
@@ -105,8 +105,8 @@ class TrainingRun {
     events_.say(estimates_note(planned.request.profile));
   }
 
-  // What a GPU would refuse, it refuses before anything is written: its kernels and libraries are loaded here. The CPU
-  // prepares its kernels when the data's tokens are there, as that takes memory of the same budget.
+  // A GPU's kernels and libraries are loaded here, so that it refuses before anything is written. The CPU's kernels are
+  // prepared after the data is tokenised, as both use memory of the same budget.
   void prepare_device() {
     device_ = open_device(options_.machine.device, plan_.facts, options_.machine.disk_directory);
     for (const Tier tier : kArenaTiers) device_->require_room(tier, plan_.arenas().of(tier));
@@ -178,7 +178,7 @@ class TrainingRun {
   const TrainEvents& events_;
   RunControl& control_;
   ModelFiles model_;
-  std::vector<WeightInfo> missing_;  // of the head; drawn
+  std::vector<WeightInfo> missing_;  // of the head; random
   ResumePoint from_;
   Plan plan_;
   std::string memory_json_;  // until it is written

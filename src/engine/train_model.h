@@ -14,7 +14,7 @@ struct TrainResult {
 };
 
 // Plans, refuses before anything is written, tokenises, trains, evaluates, saves. Throws Error. Several threads may
-// train at the same time, each into an output directory of its own.
+// train at the same time, each into its own output directory.
 TrainResult train_model(const TrainOptions& options, const TrainEvents& events, RunControl& control);
 
 }  // namespace headroom

@@ -30,7 +30,7 @@ Graph forward_graph(const TrainOptions& options, ModelSpec spec, int64_t seq_len
   return build_training_forward(spec, options.data.global_batch_size, seq_length);
 }
 
-// A paged optimizer's states lie below the device's memory where a tier is given and nothing else is said.
+// A paged optimizer's states are kept in a lower tier if one is given and nothing else is set.
 void page_states(const std::string& optimizer, PlanRequest& request) {
   if (request.host_budget_bytes == 0 && request.disk_budget_bytes == 0) return;
   request.techniques.try_emplace(std::string(kOffloadOptimizer.name), "on",

@@ -1,4 +1,4 @@
-// From options and a model's files to a planning request.
+// The planning request for options and a model's files.
 #pragma once
 
 #include "models/model_spec.h"

@@ -30,7 +30,7 @@ AllowedTokens::AllowedTokens(GrammarMatcher* grammar, int64_t vocab)
 int32_t AllowedTokens::pick(Sampler& sampler, std::span<const float> logits, int64_t position) {
   if (!grammar_) return sampler.pick(logits, position);
   const int32_t best = keep_allowed(*grammar_, logits, logits_);
-  // Rounding of sums may leave the sampler with a token that has no probability.
+  // Rounding of sums may make the sampler pick a token of probability zero.
   const int32_t token = sampler.pick(logits_, position);
   return grammar_->allowed().allows(token) ? token : best;
 }

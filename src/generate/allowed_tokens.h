@@ -1,4 +1,4 @@
-// Drawing among the tokens that a grammar allows.
+// Sampling among the tokens that a grammar allows.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace headroom {
 
-// Writes `logits` to `kept`, which may be the same: -inf where the grammar does not allow the token. Returns the
-// likeliest allowed one. Throws Error(run) where none is.
+// Writes `logits` to `kept`, which may be the same: -inf for tokens that the grammar does not allow. Returns the
+// likeliest allowed one. Throws Error(run) if there is none.
 int32_t keep_allowed(GrammarMatcher& grammar, std::span<const float> logits, std::span<float> kept);
 
 class AllowedTokens {
  public:
-  // Without a grammar (null) every token is allowed, and the sampler's own pick is taken.
+  // Without a grammar (null) every token is allowed, and the sampler's own choice is used.
   AllowedTokens(GrammarMatcher* grammar, int64_t vocab);
 
-  // As sampler.pick(), where the tokens that are not allowed have no probability. Throws Error(run) where none is.
+  // As sampler.pick(), with probability zero for tokens that are not allowed. Throws Error(run) if none is allowed.
   int32_t pick(Sampler& sampler, std::span<const float> logits, int64_t position);
-  // Takes a token that was picked, not one that ends the text.
+  // Advances by a picked token, which must not be one that ends the text.
   void accept(int32_t token);
-  // Whether the grammar has come to its end: no token can follow.
+  // Whether the grammar is at its end: no token can follow.
   bool ended() const { return grammar_ != nullptr && grammar_->must_end(); }
 
  private:

@@ -16,9 +16,10 @@ class BlockPool {
   int64_t free() const { return static_cast<int64_t>(free_.size()); }
   int32_t owners(int32_t block) const { return owners_[static_cast<size_t>(block)]; }
 
-  // A free block, which has one owner now: the one that was freed last. There must be one.
+  // A free block, the one that was freed last, which then has one owner. There must be one.
   int32_t take();
-  // One owner more, or less, of a block that has owners; returns how many there are now. Without owners it is free.
+  // Adds or removes an owner of a block that has owners; returns how many there are then. A block without owners is
+  // free.
   int32_t share(int32_t block);
   int32_t release(int32_t block);
 

@@ -23,7 +23,7 @@ bool BlockStore::admit(SequenceBlocks& of, std::span<const int32_t> prompt, int6
   of.table.clear();
   of.table.reserve(static_cast<size_t>(needed));
   if (area_.size() > 0) of.parked.reserve(static_cast<size_t>(needed));
-  int64_t woken = 0;  // kept blocks that come into use
+  int64_t woken = 0;  // kept blocks that are used again
   int32_t parent = of.root;
   for (int64_t i = 0; i < most; ++i) {
     const auto begin = static_cast<size_t>(i * block_tokens_);

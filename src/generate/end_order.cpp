@@ -13,7 +13,7 @@ void EndOrder::look(std::span<const SequenceBlocks* const> by_age, int64_t avail
   if (++look_ == 0) std::fill(seen_.begin(), seen_.end(), 0), look_ = 1;
   gives_back_.assign(by_age.size(), 0);
   slack_.clear();
-  for (size_t i = by_age.size(); i > 0; --i) {  // the youngest owner counts a block
+  for (size_t i = by_age.size(); i > 0; --i) {  // a block counts for its youngest owner
     const SequenceBlocks& blocks = *by_age[i - 1];
     gives_back_[i - 1] = blocks.promised;
     for (const int32_t block : blocks.table) {

@@ -4,7 +4,7 @@
 
 namespace headroom {
 
-// The most is held right before one ends. From the last to end to the first: those that are left then.
+// The maximum is reached right before a sequence ends. From the last to end to the first, with those that remain then.
 int64_t expected_growth(std::span<ExpectedCourse> courses, int64_t block_tokens) {
   std::ranges::sort(courses, [](const ExpectedCourse& a, const ExpectedCourse& b) { return a.steps > b.steps; });
   int64_t given_back = 0, most = 0, growing = 0, tokens = 0, blocks = 0;

@@ -9,8 +9,8 @@
 namespace headroom {
 namespace {
 
-// Runs one program on tokens that continue the cache; returns the last one's logits, in `buffer` where the host does
-// not see the arena.
+// Runs one program on tokens that continue the cache; returns the last one's logits, in `buffer` if the host cannot
+// access the arena.
 std::span<const float> advance(Executor& executor, std::string_view program, std::string_view ids_name,
                                std::span<const int32_t> tokens, int64_t offset, std::span<float> buffer) {
   executor.write(executor.tensor(ids_name), [&](int64_t first, std::span<std::byte> piece) {

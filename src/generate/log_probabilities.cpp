@@ -11,7 +11,7 @@ namespace headroom {
 namespace {
 
 constexpr size_t kPiece = 2048;      // ids whose exponentials are summed in one piece
-constexpr int64_t kAllocation = 32;  // what the heap takes beside the bytes asked for, at most
+constexpr int64_t kAllocation = 32;  // bytes that the heap adds to a request, at most
 
 size_t pieces_of(size_t vocab) { return (vocab + kPiece - 1) / kPiece; }
 

@@ -9,17 +9,17 @@
 
 namespace headroom {
 
-// Sums in double, in pieces of ids whose bounds do not depend on the threads: a function of the logits alone. Logits
-// that are not numbers count as -inf. Makes no heap call but for what it returns.
+// Sums in double, in pieces of ids whose bounds do not depend on the threads: the result depends only on the logits.
+// NaN logits count as -inf. Makes no heap call except for its result.
 class LogProbabilities {
  public:
-  // `most`: the most that score() is asked to rank.
+  // `most`: the largest `ranked` of score().
   LogProbabilities(int64_t vocab, int64_t most);
 
-  // The token with its log-probability and the `ranked` likeliest tokens, falling; ties go to the lower id.
+  // The token with its log-probability and the `ranked` likeliest tokens, in falling order; ties go to the lower id.
   SequenceToken score(std::span<const float> logits, int32_t id, int64_t ranked);
 
-  // Heap of the object itself, and of what one call returns.
+  // Heap of the object itself, and of the result of one call.
   static int64_t memory_bytes(int64_t vocab, int64_t most);
   static int64_t score_bytes(int64_t ranked);
 

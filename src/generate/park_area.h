@@ -1,4 +1,4 @@
-// The places where blocks of parked sequences lie.
+// The slots that hold blocks of parked sequences.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ class ParkArea {
  public:
   struct Hold {
     int32_t slot = 0;
-    bool fresh = false;  // the block has to be copied there
+    bool fresh = false;  // the block must be copied there
   };
 
   // For a pool of so many blocks.
@@ -25,12 +25,12 @@ class ParkArea {
   int64_t used() const { return slots_.size() - slots_.free(); }
   // Whether there are slots for these blocks, of which the first `full` are full.
   bool fits(std::span<const int32_t> table, int64_t full) const;
-  // A slot for a block, with one owner more; there must be one. `full`: nobody writes the block until forget().
+  // A slot for a block, with one more owner; there must be one. `full`: the block is not written until forget().
   Hold hold(int32_t block, bool full);
   void release(int32_t slot);
-  // A slot's bytes are in a full block again; others who park that share the slot while it has owners.
+  // A slot's bytes are in a full block again; other sequences that park this block share the slot while it has owners.
   void returned(int32_t slot, int32_t block);
-  // The block will be written: it is no longer the copy of a slot.
+  // The block will be written: it no longer equals its slot.
   void forget(int32_t block);
 
   static int64_t memory_bytes(int64_t slots, int64_t blocks);
@@ -42,7 +42,7 @@ class ParkArea {
   void untie(int32_t slot);
 
   BlockPool slots_;
-  std::vector<int32_t> slot_of_, block_of_;  // of full blocks that a slot has a copy of, and back
+  std::vector<int32_t> slot_of_, block_of_;  // of full blocks with a copy in a slot, and back
 };
 
 }  // namespace headroom

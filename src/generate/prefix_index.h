@@ -1,4 +1,4 @@
-// Finds blocks of the KV pool by the tokens that they hold and those before them.
+// Finds blocks of the KV pool by their tokens and the tokens before them.
 #pragma once
 
 #include <cstdint>
@@ -8,34 +8,34 @@
 namespace headroom {
 
 // A tree of full blocks: an entry is a block, the block before it (its parent), and its tokens. It is found by a hash
-// of these and confirmed by comparing them, so that a collision never gives a wrong block. An entry's parent stays as
-// long as the entry does: the chain up to the root spells the whole text before the block. Texts that may not share
-// blocks (of different adapters) begin with different roots: a number below zero in the place of a parent.
+// of these and confirmed by comparing them, so a collision never gives a wrong block. An entry's parent stays as long
+// as the entry does: the chain up to the root spells the whole text before the block. Texts that may not share blocks
+// (of different adapters) have different roots: a negative number instead of a parent.
 //
-// Entries that are not in use wait to be evicted in the order in which they came out of use. Who uses an entry uses its
-// parents too, and lets go of it before them: a parent is evicted after its children. No heap call after construction.
-// Used by one thread.
+// Unused entries are evicted in the order in which they became unused. A user of an entry also uses its parents, and
+// releases it before them, so a parent is evicted after its children. No heap call after construction. Used by one
+// thread.
 class PrefixIndex {
  public:
-  static constexpr int32_t kNone = -1;  // no block; as a parent: a text begins here
+  static constexpr int32_t kNone = -1;  // no block; as a parent: the start of a text
 
-  // For a pool of `blocks`. `buckets`: of the hash table, 0 = chosen.
+  // For a pool of `blocks`. `buckets`: of the hash table, 0 = default.
   PrefixIndex(int64_t blocks, int64_t block_tokens, int64_t buckets = 0);
 
-  // The block that holds `tokens` after what `parent` ends, or kNone.
+  // The block that holds `tokens` after `parent`, or kNone.
   int32_t find(int32_t parent, std::span<const int32_t> tokens) const;
   // Enters a block, in use. find() must have given kNone.
   void insert(int32_t block, int32_t parent, std::span<const int32_t> tokens);
   bool contains(int32_t block) const { return entry(block).state != State::absent; }
   bool in_use(int32_t block) const { return entry(block).state == State::used; }
-  // The entry comes into use again, or out of it.
+  // Marks the entry as used again, or as unused.
   void use(int32_t block);
   void keep(int32_t block);
-  // Takes out the entry that has been out of use longest; there must be one. Returns its block.
+  // Removes the entry that has been unused longest; there must be one. Returns its block.
   int32_t evict();
 
   int64_t size() const { return size_; }
-  int64_t kept() const { return kept_; }  // entries that are not in use
+  int64_t kept() const { return kept_; }  // unused entries
   static int64_t memory_bytes(int64_t blocks, int64_t block_tokens);
   // Throws InternalError unless the tree, the hash table and the list agree.
   void check() const;
@@ -45,7 +45,7 @@ class PrefixIndex {
   struct Entry {
     int32_t parent = kNone, children = 0;
     int32_t next_in_bucket = kNone;
-    int32_t before = kNone, after = kNone;  // in the list of those that are kept
+    int32_t before = kNone, after = kNone;  // in the list of unused entries
     State state = State::absent;
   };
   static int64_t buckets_for(int64_t blocks);

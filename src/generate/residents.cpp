@@ -21,7 +21,8 @@ Residents::Residents(StepRunner& runner, const SchedulerOptions& options, Failed
   courses_.reserve(static_cast<size_t>(StepBuilder::most_running(limits_)));
 }
 
-// Whether all that run could take all that they may. Then every slack of EndOrder is 0 at least, whatever they take.
+// Whether all running sequences could take all that they may. Then every slack of EndOrder is at least 0, whatever they
+// take.
 bool Residents::loose() const {
   int64_t all = 0;
   for (const auto& sequence : running_) all += sequence->blocks.unpromised;
@@ -65,7 +66,7 @@ bool Residents::admit(Sequence& sequence, bool reuse) {
   if (!parked_.empty() || (stalled_ > 0 && !running_.empty())) return false;
   if (!blocks_.admit(blocks, sequence.tokens, needed, Promise::none, reuse)) return false;
   if (running_.empty()) return true;
-  // What it has found others do not give back any more when they end.
+  // Blocks of it that are shared now are no longer returned by the others when they end.
   look_with(blocks, running_.size());
   const int64_t first = limits_.blocks_for(sequence.prompt) - static_cast<int64_t>(blocks.table.size());
   const bool room =
@@ -113,7 +114,7 @@ bool Residents::return_oldest() {
   return true;
 }
 
-// Its blocks and, where something runs, those that it is expected to take, without a slack below 0.
+// Its blocks and, if something runs, those that it is expected to take, without a slack below 0.
 bool Residents::has_room(const Sequence& parked, size_t place, bool whole) {
   const SequenceBlocks& blocks = parked.blocks;
   const auto found = static_cast<int64_t>(blocks.table.size());
@@ -138,7 +139,7 @@ void Residents::give_blocks() {
 
 void Residents::give_tight() {
   look();
-  int64_t spare = EndOrder::kAll;  // the least slack of the older ones
+  int64_t spare = EndOrder::kAll;  // the smallest slack of the older ones
   for (size_t i = 0; i < running_.size(); ++i) {
     Sequence& sequence = *running_[i];
     SequenceBlocks& blocks = sequence.blocks;

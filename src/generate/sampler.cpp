@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kChunk = 2048;  // ids whose weights are summed in one piece
 
-// Numbers by size, then what is not a number.
+// Numbers by size, then NaNs.
 bool larger(float x, float y) { return x > y || (std::isnan(y) && !std::isnan(x)); }
 
 size_t chunks_of(size_t count) { return (count + kChunk - 1) / kChunk; }
@@ -61,7 +61,8 @@ void Sampler::weigh(const SamplingOptions& options, std::span<const float> logit
   });
 }
 
-// The id where the weights of the ids up to it pass `uniform` of all; `otherwise` where rounding leaves none.
+// The id at which the weights of the ids up to it exceed `uniform` times the total; `otherwise` if rounding leaves
+// none.
 int32_t Sampler::draw_any(double uniform, int32_t otherwise) const {
   double left = uniform * std::accumulate(sums_.begin(), sums_.end(), 0.0);
   size_t chunk = 0;
@@ -71,8 +72,8 @@ int32_t Sampler::draw_any(double uniform, int32_t otherwise) const {
   return otherwise;
 }
 
-// The same among the top_k largest, of which the first that together pass top_p. They are ordered as far as needed: the
-// part grows until it holds them.
+// The same among the top_k largest, of which the first that together exceed top_p. They are sorted only as far as
+// needed: the sorted part grows until it contains them.
 int32_t Sampler::draw_of_largest(const SamplingOptions& options, std::span<const float> logits, double uniform) {
   const auto better = [&](int32_t a, int32_t b) {
     const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];

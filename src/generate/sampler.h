@@ -8,29 +8,29 @@
 
 namespace headroom {
 
-// How a token is drawn. What is set takes effect in vLLM's order: logit_bias, penalties (repetition, frequency,
-// presence), temperature, min_p, top_k, top_p. A grammar's tokens are chosen before the temperature: vLLM does it
-// first, which comes to the same, as no bias or penalty brings back a token without probability.
+// How a token is sampled. Settings apply in vLLM's order: logit_bias, penalties (repetition, frequency, presence),
+// temperature, min_p, top_k, top_p. A grammar's mask is applied before the temperature; vLLM applies it first, with the
+// same result, since no bias or penalty makes a masked token possible again.
 struct SamplingOptions {
   double temperature = 1.0;  // 0 = greedy
   double top_p = 1.0;
   int64_t top_k = 0;  // 0 = all
   uint64_t seed = 42;
-  double min_p = 0;  // least probability, relative to that of the likeliest token; 0 = none
-  // What TokenDrawer applies to the logits, and Sampler alone does not:
-  double presence_penalty = 0;    // off the logit of a token that was drawn before
-  double frequency_penalty = 0;   // the same, for each time
+  double min_p = 0;  // least probability, relative to the likeliest token's; 0 = none
+  // Applied to the logits by TokenDrawer, not by Sampler:
+  double presence_penalty = 0;    // subtracted from the logit of a token that was sampled before
+  double frequency_penalty = 0;   // the same, for each occurrence
   double repetition_penalty = 1;  // > 0; logits of tokens of the prompt and the text: positive / it, negative * it
   std::vector<std::pair<int32_t, float>> logit_bias{};  // (id, what is added to its logit)
 };
 
-// Deterministic by seed: the random number of position `n` is a function of (seed, n) alone (counter_uniform), and the
-// token one of that number and the logits, whatever the threads. Holds an index and a weight per vocabulary entry; no
-// heap call after construction. Logits that are not numbers are never drawn. Knows temperature, min_p, top_k and top_p;
-// logit bias and penalties are TokenDrawer's.
+// Deterministic by seed: the random number of position `n` depends only on (seed, n) (counter_uniform), and the token
+// only on that number and the logits, whatever the threads. Holds an index and a weight per vocabulary entry; no heap
+// call after construction. NaN logits are never sampled. Applies temperature, min_p, top_k and top_p; TokenDrawer
+// applies logit bias and penalties.
 class Sampler {
  public:
-  // For texts with options of their own: only the pick() that takes them.
+  // For texts with their own options: only the pick() that takes them.
   explicit Sampler(int64_t vocab);
   Sampler(const SamplingOptions& options, int64_t vocab);
   // The token for position `position`; ties go to the lower id.
@@ -46,7 +46,7 @@ class Sampler {
   int32_t draw_of_largest(const SamplingOptions& options, std::span<const float> logits, double uniform);
 
   SamplingOptions options_;
-  std::vector<int32_t> order_;   // by logit, as far as it was needed
+  std::vector<int32_t> order_;   // by logit, as far as needed
   std::vector<double> weights_;  // exp((logit - top) / temperature), by id; 0 below min_p
   std::vector<double> sums_;     // of the weights of each chunk of ids
 };

@@ -33,7 +33,7 @@ void check_request(const SequenceRequest& request, const StepLimits& limits, con
   HR_CHECK(request.sampling.repetition_penalty > 0, "repetition penalty {}", request.sampling.repetition_penalty);
 }
 
-// Where tokens see those behind them no blocks can be shared.
+// If tokens also see those after them, blocks cannot be shared.
 SchedulerOptions options_for(SchedulerOptions options, const StepLimits& limits) {
   options.prefix_index = options.prefix_index && !limits.whole_sequences;
   return options;
@@ -58,11 +58,11 @@ class Scheduler::Parts {
   bool promise_blocks(Sequence& sequence);
   void start(std::unique_ptr<Sequence> sequence);
   void follow_others();
-  // What a step has computed of a sequence, and the rows of logits that it wanted.
+  // The result of a step for one sequence, with the rows of logits that it requested.
   void advance(Sequence& sequence, std::span<const float> logits);
   void hand_out(std::span<const float> logits);
   void draw(Sequence& sequence, std::span<const float> logits);
-  // Likewise, of a sequence whose hidden state is wanted.
+  // The same for a sequence whose hidden state is requested.
   void pool(Sequence& sequence, std::span<const float> states);
   void tell_scores(Sequence& sequence);
   void end(Sequence& sequence, SequenceEnd how, const std::string& error = {});
@@ -77,7 +77,7 @@ class Scheduler::Parts {
   StepBuilder builder_;
   TokenDrawer drawer_;
   LogProbabilities log_probabilities_;
-  int64_t scoring_ = 0;  // those whose prompt's log-probabilities are being made
+  int64_t scoring_ = 0;  // sequences whose prompt's log-probabilities are being computed
   SequenceId last_id_ = 0;
   SchedulerCounts counts_;
 };
@@ -170,7 +170,7 @@ void Scheduler::Parts::start(std::unique_ptr<Sequence> started) {
   }
 }
 
-// A prompt whose beginning another sequence has computed by now goes on behind it.
+// A prompt whose beginning another sequence has computed by now continues after it.
 void Scheduler::Parts::follow_others() {
   if (limits_.whole_sequences || !residents_.may_follow()) return;
   for (const auto& sequence : running()) {
@@ -217,7 +217,7 @@ bool Scheduler::Parts::step() {
   return true;
 }
 
-// To each sequence the rows that it wanted.
+// Gives each sequence its requested rows.
 void Scheduler::Parts::hand_out(std::span<const float> logits) {
   const auto width = static_cast<size_t>(limits_.hidden);
   size_t row = 0;
@@ -347,13 +347,13 @@ SchedulerCounts Scheduler::counts() const { return parts_->counts(); }
 void Scheduler::check() const { parts_->check(); }
 
 int64_t Scheduler::memory_bytes(const StepLimits& limits, const SchedulerOptions& options) {
-  constexpr int64_t kAllocation = 32;  // what the heap takes beside the bytes asked for, at most
+  constexpr int64_t kAllocation = 32;  // bytes that the heap adds to a request, at most
   constexpr int64_t kSequence = sizeof(Sequence) + 5 * kAllocation;
   const int64_t running = StepBuilder::most_running(limits);
   const int64_t histories = running * (kSequence + kAllocation + limits.hidden * static_cast<int64_t>(sizeof(double)) +
                                        limits.positions * static_cast<int64_t>(sizeof(int32_t))) +
                             kAllocation + limits.hidden * static_cast<int64_t>(sizeof(float));
-  // A client of its own for each, whose lists have grown by doubling.
+  // A separate client for each, with lists that have grown by doubling.
   const int64_t waiting = options.most_waiting * (kSequence + kAllocation + 16 * static_cast<int64_t>(sizeof(void*)));
   const int64_t scores = limits.positions * (static_cast<int64_t>(sizeof(SequenceToken)) +
                                              LogProbabilities::score_bytes(options.most_best));

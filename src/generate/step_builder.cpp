@@ -63,7 +63,7 @@ void StepBuilder::choose(std::span<const std::unique_ptr<Sequence>> running) {
     return a->left() < b->left() || (a->left() == b->left() && a->id < b->id);
   });
   for (size_t i = 1; i < prompts_.size(); ++i) prompts_[i]->chunk = chunk_of(*prompts_[i], rows, logits);
-  // What nobody else takes is the oldest's too. Its chunk ended a row before the prompt's end if it wanted no logits.
+  // The oldest also gets what no other takes. Its chunk ended a row before the prompt's end if it had no logits.
   if (oldest.chunk == oldest.left()) return;
   rows += oldest.chunk, logits += oldest.wants_all() ? oldest.chunk : 0;
   oldest.chunk = chunk_of(oldest, rows, logits);

@@ -1,4 +1,4 @@
-// Texts that end generation, across the borders of tokens.
+// Texts that end generation, even across token boundaries.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace headroom {
 
-// Passes streamed text on up to the first of `texts`, which may be none. What may turn out to be the beginning of one
-// is held back, so that no part of one is ever passed on.
+// Passes streamed text on up to the first of `texts`, which may be empty. Text that may be the beginning of one is held
+// back, so no part of one is ever passed on.
 class StopTexts {
  public:
   // None of the texts may be empty.
@@ -16,12 +16,12 @@ class StopTexts {
   StopTexts(const StopTexts&) = delete;
   StopTexts& operator=(const StopTexts&) = delete;
 
-  // The text before a stop that has become certain with this piece, perhaps empty; empty once stopped().
+  // The text before a stop that is certain after this piece, perhaps empty; empty once stopped().
   std::string push(std::string_view piece);
-  // What was still held back and is not a stop's beginning after all: there is no more text.
+  // The held-back text, which turned out not to begin a stop: there is no more text.
   std::string finish();
   bool stopped() const { return stopped_by_ != nullptr; }
-  // The text that ended it; null before.
+  // The text that ended it; null until then.
   const std::string* stopped_by() const { return stopped_by_; }
 
  private:

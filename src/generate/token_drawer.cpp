@@ -37,7 +37,7 @@ int32_t TokenDrawer::draw(const SamplingOptions& options, std::span<const float>
       logits_[static_cast<size_t>(id)] = -std::numeric_limits<float>::infinity();
   if (!grammar) return sampler_.pick(options, logits_, position);
   const int32_t best = keep_allowed(*grammar, logits_, logits_);
-  // Rounding of sums may leave the sampler with a token that has no probability.
+  // Rounding of sums may make the sampler pick a token of probability zero.
   const int32_t token = sampler_.pick(options, logits_, position);
   return grammar->allowed().allows(token) ? token : best;
 }

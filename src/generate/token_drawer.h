@@ -1,4 +1,4 @@
-// Draws tokens for many texts, each by its own options, history and grammar.
+// Samples tokens for many texts, each with its own options, history and grammar.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@ namespace headroom {
 
 class GrammarMatcher;
 
-// Holds a few numbers per vocabulary entry whatever the number of texts; nothing about a text stays. Makes no heap call
-// after construction. The token is a function of the arguments alone.
+// Holds a few numbers per vocabulary entry whatever the number of texts, and no state of a text. Makes no heap call
+// after construction. The token depends only on the arguments.
 class TokenDrawer {
  public:
   explicit TokenDrawer(int64_t vocab);
 
   // The token that follows `tokens`, of which the first `prompt` are the prompt's; its random number is that of
-  // position tokens.size(). Null grammar: any. Tokens of `banned` are not drawn, unless the grammar allows nothing
-  // else. Ids of tokens and of the bias are of the vocabulary. Throws Error(run) where the grammar allows none.
+  // position tokens.size(). Null grammar: any. Tokens of `banned` are not sampled, unless the grammar allows nothing
+  // else. Token ids are within the vocabulary. Throws Error(run) if the grammar allows none.
   int32_t draw(const SamplingOptions& options, std::span<const float> logits, std::span<const int32_t> tokens,
                size_t prompt, GrammarMatcher* grammar, std::span<const int32_t> banned = {});
 
@@ -31,7 +31,7 @@ class TokenDrawer {
 
   Sampler sampler_;
   std::vector<float> logits_;   // changed
-  std::vector<int32_t> drawn_;  // how often each token was drawn, kSeen for one that has been dealt with; else 0
+  std::vector<int32_t> drawn_;  // how often each token was sampled, kSeen for one that has been handled; else 0
 };
 
 }  // namespace headroom

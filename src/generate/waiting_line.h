@@ -1,4 +1,4 @@
-// The sequences that wait, and whose turn it is.
+// The waiting sequences, and whose turn it is.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,21 @@
 
 namespace headroom {
 
-// Clients take turns; the sequences of a client come in the order of their arrival. The client that was served goes to
-// the end, and a new one comes in there. A client whose first sequence does not fit keeps its place, and the next one's
-// goes before it: `most_passes` times, after which nobody does until it fits.
+// Clients take turns; a client's sequences come in the order of their arrival. A served client goes to the end of the
+// line, where new ones also start. A client whose first sequence does not fit keeps its position, and the next one is
+// served before it, but at most `most_passes` times; after that all wait until it fits.
 //
-// So with at most c clients, at most (k + 1) * (c - 1 + most_passes) + k others are taken before a sequence that has k
-// of its own client before it, cancelled ones not counted. Used by one thread.
+// So with at most c clients, at most (k + 1) * (c - 1 + most_passes) + k others are served before a sequence that has k
+// of its own client before it, not counting cancelled ones. Used by one thread.
 class WaitingLine {
  public:
   explicit WaitingLine(int64_t most_passes) : most_passes_(most_passes) {}
 
   int64_t size() const { return size_; }
   void push(std::unique_ptr<Sequence> sequence);
-  // The sequence whose turn it is among those that `fits` takes, which is asked in the order of turns; null: none.
+  // The sequence whose turn it is among those that `fits` accepts, which is called in the order of turns; null: none.
   std::unique_ptr<Sequence> take(const std::function<bool(Sequence&)>& fits);
-  // Takes out that sequence, or any; null where there is none.
+  // Removes that sequence, or any; null if there is none.
   std::unique_ptr<Sequence> remove(SequenceId id);
   std::unique_ptr<Sequence> remove_any();
   void check() const;

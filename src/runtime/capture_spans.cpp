@@ -1,4 +1,4 @@
-// Spans of kernels that the device queues by one call.
+// Spans of kernels that the device launches by one call.
 #include <algorithm>
 
 #include "runtime/executor.h"
@@ -6,11 +6,12 @@
 namespace headroom {
 namespace {
 
-constexpr int kFewestKernels = 2;  // one by itself is launched as fast
+constexpr int kFewestKernels = 2;  // launching a single one is as fast
 
 }  // namespace
 
-// The end of the longest span from here whose kernels replay: no copy, no wait for one, no end of a loop in it.
+// The end of the longest span from here whose kernels can be replayed: it contains no copy, no wait for one and no end
+// of a loop.
 size_t Executor::replaying_until(const Prepared& program, size_t begin) const {
   const auto replays = [](const Step& step) {
     return step.kind == InstructionKind::call &&

@@ -6,9 +6,9 @@
 namespace headroom {
 
 void make_streams_of_any_plan(Device& device) {
-  // Two for each tier below the device; for the disk a further one beside each of its own and beside stream 0.
+  // Two for each tier below the device; for the disk also one paired with each of these and one with stream 0.
   constexpr int kStreams = 2 * static_cast<int>(kLowerTiers.size()) + 3;
-  constexpr int kEvents = 1024;  // of copies that are under way at once, and of places in the disk's queues
+  constexpr int kEvents = 1024;  // of copies in flight at once, and of entries in the disk's queues
   for (int i = 0; i < kStreams; ++i) device.create_stream(Tier::host);
   for (int i = 0; i < kEvents; ++i) device.create_event();
 }

@@ -87,7 +87,7 @@ void Executor::prepare_kernels() {
   for (const PlanProgram& source : plan_.programs) {
     Prepared& program = programs_.emplace_back();
     program.source = &source;
-    std::set<int64_t> copying;  // places of the tokens of copies that nothing has waited for yet
+    std::set<int64_t> copying;  // offsets of the tokens of copies that nothing has waited for yet
     for (const Instruction& instruction : source.instructions) {
       Step& step = program.steps.emplace_back();
       step.kind = instruction.kind;

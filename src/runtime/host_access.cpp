@@ -24,7 +24,7 @@ bool Executor::inside(Tier tier, const std::byte* address) const {
   return base(tier) && address >= base(tier) && address < base(tier) + plan_.arenas().of(tier);
 }
 
-// What lies in the host's arena needs no copy, what lies on disk always does.
+// Tensors in the host's arena need no copy, those on disk always do.
 bool Executor::host_sees(const TensorView& view) const {
   const auto* const at = view.as<const std::byte>();
   return inside(Tier::host, at) || (device_.host_visible() && !inside(Tier::disk, at));

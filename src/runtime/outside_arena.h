@@ -1,4 +1,4 @@
-// What the process holds of a device's memory beside its arena, held against what the plan books for it.
+// Compares the device memory that the process holds outside its arena with what the plan books for it.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ class OutsideArena {
   // The device outlives it.
   explicit OutsideArena(Device& device) : device_(device) {}
 
-  // Notes that `what` (a literal, for messages) took what the process holds now and did not hold at the last call;
-  // nothing where the driver does not tell.
+  // Notes that `what` (a literal, for messages) took the increase since the last call; does nothing if the driver does
+  // not report it.
   void took(std::string_view what);
-  // Throws Error(does_not_fit) with all that took any when the process held more than `booked` bytes at the last call.
-  // Where the driver does not tell, nothing is known to be too much.
+  // Throws Error(does_not_fit), naming everything that took memory, if the process held more than `booked` bytes at the
+  // last call. If the driver does not report it, nothing is checked.
   void require(int64_t booked) const;
 
  private:

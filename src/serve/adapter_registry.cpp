@@ -40,7 +40,7 @@ int32_t AdapterRegistry::free_slot() const {
   return at == slots_.end() ? -1 : static_cast<int32_t>(at - slots_.begin());
 }
 
-// Nobody else sees the adapter yet.
+// No other thread can see the adapter yet.
 void AdapterRegistry::fill(std::shared_ptr<ServedAdapter> adapter) {
   filler_.load(adapter->slot, adapter->directory);
   adapter->prefix = --last_prefix_;
@@ -70,7 +70,7 @@ bool AdapterRegistry::is_unused(const std::string& name) {
   return own && own->use_count() == 1;
 }
 
-// Files are looked at only once there is a place for what they hold.
+// Reads the files only if there is a slot for their contents.
 bool AdapterRegistry::try_replace(const std::string& name, const std::filesystem::path& directory) {
   const int32_t slot = free_slot();
   if (slot < 0 && !is_unused(name)) return false;
@@ -82,7 +82,7 @@ bool AdapterRegistry::try_replace(const std::string& name, const std::filesystem
   return fill_in_place(name, directory);
 }
 
-// Under the lock, so that nobody finds the adapter meanwhile.
+// Holds the lock, so that no thread finds the adapter meanwhile.
 bool AdapterRegistry::fill_in_place(const std::string& name, const std::filesystem::path& directory) {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<ServedAdapter>* const own = named(name);
@@ -123,7 +123,7 @@ std::vector<std::string> AdapterRegistry::reload() {
       AdapterUse adapter = find(name);
       if (!adapter) return true;
       const std::filesystem::path directory = adapter->directory;
-      adapter.reset();  // else it would be in use
+      adapter.reset();  // otherwise it would count as in use
       if (!try_replace(name, directory)) return false;
       lines.push_back(fmt::format("adapter {} was read again", name));
     } catch (const std::exception& error) {

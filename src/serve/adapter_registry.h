@@ -1,4 +1,4 @@
-// The LoRA adapters that a server knows by name, and the slots of the arena that hold them.
+// The LoRA adapters that a server knows by name, and the arena slots that hold them.
 #pragma once
 
 #include <cstdint>
@@ -20,40 +20,41 @@ struct ServedAdapter {
   int32_t prefix = -1;  // SequenceAdapter::prefix
 };
 
-// Held by what uses the adapter: its slot keeps its contents until nobody does.
+// Held by users of the adapter. Its slot keeps its contents until no user is left.
 using AdapterUse = std::shared_ptr<const ServedAdapter>;
 
-// What a sequence of the adapter is asked for with; of none: the base.
+// The adapter for the scheduler's sequences; for null, the base model.
 SequenceAdapter sequence_adapter(const AdapterUse& use);
 
-// How slots are filled; called on the thread that steps. Both throw Error for files that do not fit.
+// How slots are filled; called on the stepping thread. Both throw Error for files that do not fit.
 struct SlotFiller {
   std::function<void(const std::filesystem::path&)> check;
   std::function<void(int64_t slot, const std::filesystem::path&)> load;
 };
 
-// A slot is free when no name and no sequence uses it. find() and all() are called by any thread, the rest by the one
-// that steps.
+// A slot is free when no name and no sequence uses it. find() and all() may be called by any thread, the others only by
+// the stepping thread.
 class AdapterRegistry {
  public:
   AdapterRegistry(int64_t slots, SlotFiller filler);
 
-  // Null where there is no adapter of that name.
+  // Null when there is no adapter with that name.
   AdapterUse find(const std::string& name) const;
-  // By name.
+  // Sorted by name.
   std::vector<AdapterUse> all() const;
 
-  // Reads the adapter into a free slot. Throws ApiError(503) where none is free, Error as the filler.
+  // Reads the adapter into a free slot. Throws ApiError(503) when no slot is free, and the filler's Errors.
   void load(const std::string& name, const std::filesystem::path& directory);
-  // The same for a name that is there, whose running sequences go on with what they began with: into a free slot, or in
-  // place where nobody uses it. Where it cannot be read the old one stays, unless it was cut while it was being read.
+  // Reads a new adapter for an existing name, into a free slot, or in place if the old one has no users. Running
+  // sequences continue with the old one. If the new one cannot be read, the old one stays, unless it was overwritten in
+  // place.
   void replace(const std::string& name, const std::filesystem::path& directory);
-  // False where there is none of that name. New requests do not find it; running ones end on it.
+  // Returns false when there is no adapter with that name. New requests do not find it; running ones continue with it.
   bool unload(const std::string& name);
 
-  // Every adapter is to be read again from its folder, as soon as a slot is free or nobody uses its own.
+  // Asks for every adapter to be read again from its folder, as soon as a slot is free or its own has no users.
   void ask_reload();
-  // Reads what has been asked for and can be read now. Lines for the log.
+  // Reads the adapters that were asked for and can be read now. Returns lines for the log.
   std::vector<std::string> reload();
 
  private:
@@ -66,7 +67,7 @@ class AdapterRegistry {
 
   const SlotFiller filler_;
   mutable std::mutex mutex_;
-  std::vector<std::shared_ptr<ServedAdapter>> adapters_;  // by name
+  std::vector<std::shared_ptr<ServedAdapter>> adapters_;  // sorted by name
   std::vector<std::weak_ptr<ServedAdapter>> slots_;
   std::vector<std::string> to_reload_;
   int32_t last_prefix_ = -1;

@@ -13,7 +13,7 @@ Json bytes_of(const std::string& text) {
   return bytes;
 }
 
-// A logarithm that JSON can hold.
+// Clamps a log-probability to what JSON can represent.
 double finite(float logprob) { return std::max(static_cast<double>(logprob), -9999.0); }
 
 Json completion_logprobs(const std::vector<TokenText>& tokens, int64_t offset) {

@@ -1,4 +1,4 @@
-// The JSON of completions and chats, whole and streamed, as OpenAI's clients read it.
+// The JSON of completions and chats, whole and streamed, in OpenAI's format.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace headroom {
 
-// {"id", "object", "created", "model", "choices"} of a whole answer.
+// {"id", "object", "created", "model", "choices"} for a whole answer.
 Json whole_answer(const AnswerHead& head, const TextRequest& request, const std::vector<AnswerPiece>& choices);
-// The same of one streamed piece.
+// The same for a streamed piece.
 Json streamed_piece(const AnswerHead& head, const TextRequest& request, const AnswerPiece& piece, int64_t text_offset);
-// The last event where usage is asked for.
+// The last event if usage is asked for.
 Json streamed_usage(const AnswerHead& head, const AnswerUsage& usage);
 
 class ChoicesWriter final : public AnswerWriter {
@@ -29,10 +29,10 @@ class ChoicesWriter final : public AnswerWriter {
  private:
   const AnswerHead head_;
   const TextRequest& request_;
-  std::map<int64_t, int64_t> characters_;  // by choice: of the tokens that were sent
+  std::map<int64_t, int64_t> characters_;  // by choice: characters of the tokens sent so far
 };
 
-// Characters, not bytes, of UTF-8.
+// Counts UTF-8 characters, not bytes.
 int64_t character_count(std::string_view utf8);
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// An answer as the writers of the APIs get it: in pieces.
+// An answer in pieces, as the API writers get it.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +18,21 @@ struct AnswerUsage {
 // What all events of an answer have in common.
 struct AnswerHead {
   TextApi api = TextApi::completion;
-  std::string id;   // as its API has them: "chatcmpl-" and the key
-  std::string key;  // what its ids end with
+  std::string id;   // in the API's form: "chatcmpl-" and the key
+  std::string key;  // the end of its ids
   std::string model;
   int64_t created = 0;  // seconds since 1970
 };
 
-// One piece of a choice, or all of it.
+// A piece of a choice, or all of it.
 struct AnswerPiece {
   int64_t index = 0;
   std::string text;
-  std::vector<TokenText>
-      tokens;  // those that the piece has beside its text, where ids or log-probabilities are asked for
-  std::vector<ToolCall> calls;  // behind the text
-  std::string finish;           // stop, length or tool_calls; empty: it goes on
-  std::string stop;             // which of the request's stops ended it; empty: none did
-  bool begins = false;          // of a streamed chat: names the role
+  std::vector<TokenText> tokens;  // the piece's tokens, if ids or log-probabilities are asked for
+  std::vector<ToolCall> calls;    // after the text
+  std::string finish;             // stop, length or tool_calls; empty: the choice continues
+  std::string stop;               // the request's stop that ended it; empty: none
+  bool begins = false;            // start of a streamed chat: names the role
 
   bool empty() const { return text.empty() && tokens.empty() && calls.empty() && finish.empty() && !begins; }
 };

@@ -1,4 +1,4 @@
-// Who may ask: API keys.
+// Access control: API keys.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace headroom {
 
-// Whether an Authorization header gives one of the keys as a bearer token (RFC 6750; the scheme in any case). Takes the
-// same time for every key of a length.
+// Whether an Authorization header has one of the keys as a bearer token (RFC 6750; the scheme in any case). The time
+// depends only on the lengths of the keys.
 bool has_key(std::string_view authorization, const std::vector<std::string>& keys);
-// The same of the key alone, as Anthropic's clients send it (x-api-key).
+// The same for a key alone, as sent by Anthropic's clients (x-api-key).
 bool is_key(std::string_view given, const std::vector<std::string>& keys);
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// What a request is refused with.
+// The error with which a request is refused.
 #pragma once
 
 #include <stdexcept>
@@ -14,7 +14,7 @@ class ApiError : public std::runtime_error {
  public:
   ApiError(int status, const std::string& message, std::string param = {}, std::string code = {})
       : std::runtime_error(message), status_(status), param_(std::move(param)), code_(std::move(code)) {}
-  // 405, for a path that takes `allowed` alone.
+  // 405, for a path that accepts only `allowed`.
   static ApiError wrong_method(const std::string& message, std::string allowed) {
     ApiError error(405, message);
     error.allowed_ = std::move(allowed);
@@ -22,13 +22,13 @@ class ApiError : public std::runtime_error {
   }
 
   int status() const { return status_; }
-  // The field that is to blame; empty: none.
+  // The field that is wrong; empty: none.
   const std::string& param() const { return param_; }
   const std::string& code() const { return code_; }
   std::string body() const;
-  // The same as Anthropic's clients read it: {"type":"error","error":{"type","message"}}.
+  // The body in Anthropic's format: {"type":"error","error":{"type","message"}}.
   std::string message_body() const;
-  // Retry-After of 503, Allow of 405, WWW-Authenticate of 401; else nothing.
+  // Retry-After for 503, Allow for 405, WWW-Authenticate for 401; else empty.
   HttpHeaders headers() const;
 
  private:
@@ -36,7 +36,7 @@ class ApiError : public std::runtime_error {
   std::string param_, code_, allowed_;
 };
 
-// Answers with the error, as the clients of the path read it.
+// Sends the error in the format of the path's API.
 void refuse(HttpExchange& exchange, const ApiError& error);
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// The server's memory as it is now, for the page at /.
+// The server's current memory, for the page at /.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace headroom {
 
 struct ArenaState {
   const char* state = "loading";    // loading, ready, ending
-  std::vector<std::string> models;  // names that requests may give
+  std::vector<std::string> models;  // names that requests may use
   bool chat_template = false;
   int64_t arena_high_water = 0;  // bytes
   SchedulerCounts counts;
 };
 
-// One JSON object: the state, the plan's regions, the KV pool's blocks, requests and tokens so far. Bytes and counts.
+// One JSON object: the state, the plan's regions, the KV pool's blocks, requests and tokens so far. Sizes are in bytes.
 std::string arena_json(const ServingPlan& plan, const ArenaState& now);
 
 }  // namespace headroom

@@ -1,4 +1,5 @@
-// Bytes that many share: taken before memory is allocated, given back by the holder's destructor on whichever thread.
+// A number of bytes shared by many users: taken before memory is allocated, returned by the holder's destructor on any
+// thread.
 #pragma once
 
 #include <atomic>
@@ -11,7 +12,7 @@ namespace headroom {
 class ByteBudget {
  public:
   explicit ByteBudget(int64_t bytes) : left_(bytes) {}
-  // False, and nothing is taken, where fewer than `bytes` are left.
+  // Returns false and takes nothing when fewer than `bytes` are left.
   bool take(int64_t bytes) {
     int64_t left = left_.load(std::memory_order_relaxed);
     while (left >= bytes)
@@ -25,7 +26,7 @@ class ByteBudget {
   std::atomic<int64_t> left_;
 };
 
-// A share of a budget; moved with the memory that it stands for.
+// A share of a budget; moved together with the memory for which it was taken.
 class HeldBytes {
  public:
   HeldBytes() = default;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kSpaces = " \t\r\n";
 
-// Where `mark` is, or may yet come to be; the text's size where it is not.
+// Offset of `mark`, or of a possible start of it at the end; the text's size if there is neither.
 size_t find_mark(std::string_view text, std::string_view mark) {
   for (size_t at = text.find(mark[0]); at != std::string_view::npos; at = text.find(mark[0], at + 1)) {
     const std::string_view rest = text.substr(at, mark.size());
@@ -62,14 +62,14 @@ bool CallFinder::read_words() {
   return true;
 }
 
-// The object was none of a call, or one in another order: then all of it is there.
+// The object is not a call, or one with another order of members, which is then complete.
 void CallFinder::end_head() {
   std::string content;
   const std::string object = held_.substr(object_, read_ - object_);
   std::vector<ToolCall> calls = written_calls(tools_, object, id_, content);
   if (calls.empty()) {
     place_ = Place::words;
-    return add_text(std::max<size_t>(object_, 1));  // no call begins here again
+    return add_text(std::max<size_t>(object_, 1));  // do not look for a call here again
   }
   calls[0].id = id_ + std::to_string(calls_++);
   add_call(std::move(calls[0]));
@@ -102,7 +102,7 @@ bool CallFinder::read_arguments() {
   return true;
 }
 
-// Up to the mark that ends the call, or to one that begins another; without marks to the end of the object.
+// Skips to the mark that ends the call, or to one that starts another; without marks to the end of the object.
 bool CallFinder::read_behind() {
   size_t used = 0;
   if (!marked_) {

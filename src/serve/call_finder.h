@@ -1,4 +1,4 @@
-// What a model says that may call tools by itself, told apart as it grows: text, and the calls in it.
+// Separates text from tool calls in the growing output of a model that may call tools by itself.
 #pragma once
 
 #include <optional>
@@ -11,31 +11,31 @@
 
 namespace headroom {
 
-// One or the other.
+// Text or a call.
 struct FoundPart {
   std::string text;
-  std::optional<ToolCall> call;  // or a part of it
+  std::optional<ToolCall> call;  // or a part of one
 };
 
-// Gives on what is certain. A call is one as soon as it has named a tool and its arguments begin as an object (the
-// forms are those of written_calls()); what then follows is its arguments, whether they are well-formed or not. White
-// space around calls is left out, and so is the rest of the object behind the arguments.
+// Emits what is certain. An object counts as a call as soon as it has named a tool and its arguments start as an object
+// (the forms are those of written_calls()). What follows is its arguments, well-formed or not. Drops white space around
+// calls, and the rest of the object after the arguments.
 class CallFinder {
  public:
-  // `tools` outlive it. `id`: what the calls' ids begin with.
+  // `tools` must outlive it. `id`: prefix of the calls' ids.
   CallFinder(const OrderedJson& tools, std::string id) : tools_(tools), id_(std::move(id)) {}
 
   std::vector<FoundPart> push(std::string_view text);
-  // The rest, once there is no more text.
+  // The rest, at the end of the text.
   std::vector<FoundPart> finish();
-  // There were calls, and the last has come to its end.
+  // Whether there were calls and the last one is complete.
   bool called() const { return calls_ > 0 && place_ != Place::arguments; }
 
  private:
   enum class Place : uint8_t { words, head, arguments, behind };
-  static constexpr size_t kMostHead = 2048;  // bytes before the arguments: what has more is text
+  static constexpr size_t kMostHead = 2048;  // bytes before the arguments; with more it is text
 
-  // Each gives whether the text that is held may tell more.
+  // Each returns whether the held text may yield more.
   bool read_words();
   bool read_head();
   bool read_arguments();
@@ -47,14 +47,14 @@ class CallFinder {
 
   const OrderedJson& tools_;
   const std::string id_;
-  std::vector<FoundPart> found_;  // of the push under way
-  std::string held_;              // the text that is not told yet
+  std::vector<FoundPart> found_;  // found in the current push
+  std::string held_;              // text not emitted yet
   Place place_ = Place::words;
-  bool said_ = false;         // words, or a call: a bare object is text from then on
-  bool behind_call_ = false;  // no words since the last
-  bool marked_ = false;       // the call under way
-  size_t object_ = 0;         // where in the held text it begins
-  size_t read_ = 0;           // how much of it the call has read
+  bool said_ = false;         // words or a call were found: from then on, an object without marks is text
+  bool behind_call_ = false;  // no words since the last call
+  bool marked_ = false;       // whether the current call has marks
+  size_t object_ = 0;         // offset of its object in the held text
+  size_t read_ = 0;           // end of the held text that the call has read
   std::optional<GrowingCall> call_;
   int64_t calls_ = 0;
 };

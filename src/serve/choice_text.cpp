@@ -14,7 +14,8 @@ ChoiceText::ChoiceText(const Tokenizer& tokenizer, std::span<const int32_t> prom
   if (!prompt.empty()) before_ = prompt.back();
 }
 
-// Without what is left of the prompt's own text. A character that the prompt only begins belongs to the answer.
+// Removes what is left of the prompt's text. A character that starts in the prompt and ends in the answer belongs to
+// the answer.
 std::string ChoiceText::fresh(std::string piece) {
   if (held_.starts_with(piece)) {
     held_.erase(0, piece.size());
@@ -25,7 +26,7 @@ std::string ChoiceText::fresh(std::string piece) {
   return piece;
 }
 
-// What the token would add where the text stands.
+// The text that the token would add at this point.
 std::string ChoiceText::text_of(int32_t id) const {
   if (before_ < 0) return tokenizer_->decode({&id, 1}, !keeps_special_);
   const int32_t both[] = {before_, id};

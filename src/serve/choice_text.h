@@ -1,4 +1,4 @@
-// One choice of an answer: its tokens become text, up to a stop.
+// One choice of an answer: turns its tokens into text, up to a stop.
 #pragma once
 
 #include <string>
@@ -11,27 +11,27 @@
 
 namespace headroom {
 
-// A token's part of the text, and what could have stood there.
+// A token's part of the text, and its alternatives.
 struct TokenText {
   int32_t id = 0;
-  std::string text;  // the texts of a choice's tokens join to its text, a stop and what follows it aside
+  std::string text;  // the texts of a choice's tokens make up its text, except for a stop and what follows
   std::optional<float> logprob;
-  std::vector<std::pair<std::string, float>> best;  // falling
+  std::vector<std::pair<std::string, float>> best;  // by falling probability
 };
 
 class ChoiceText {
  public:
-  // `prompt`: what the tokens go on from: their text is what they add to its text.
+  // `prompt`: the tokens before the choice. The choice's text is what it adds to the prompt's text.
   ChoiceText(const Tokenizer& tokenizer, std::span<const int32_t> prompt, const std::vector<std::string>& stops,
              bool keeps_special);
 
-  // The text that has become certain with the token; what stops the text, and what may yet be the beginning of that, is
-  // not in it. Fills in the token's own part.
+  // Returns the text that is certain with this token, without a stop and without a possible start of one. Fills in the
+  // token's own part.
   std::string add(const SequenceToken& token, TokenText& described);
-  // The rest, once there are no more tokens.
+  // The rest, at the end of the tokens.
   std::string finish();
   bool stopped() const { return stops_.stopped(); }
-  // The stop that ended it; empty: none did.
+  // The stop that ended the text; empty: none.
   std::string stop() const { return stops_.stopped() ? *stops_.stopped_by() : std::string(); }
 
  private:
@@ -42,7 +42,7 @@ class ChoiceText {
   bool keeps_special_;
   StreamDecoder decoder_;
   StopTexts stops_;
-  std::string held_;  // what the decoder has yet to give of the prompt's text
+  std::string held_;  // the prompt's text that the decoder has not emitted yet
   int32_t before_ = -1;
 };
 

@@ -31,14 +31,14 @@ bool GrowingCall::is_mark(char c) {
 bool GrowingCall::is_out_of_place(char c) const {
   if (is_space(c)) return false;
   if (depth_ <= 0) return true;                                        // no object, or one that ends without arguments
-  if (key_ == "\"name\"") return c != ',';                             // no text
-  return key_.empty() && string_.empty() && (c != '{' || depth_ > 1);  // an object does not begin so
+  if (key_ == "\"name\"") return c != ',';                             // the name is not a string
+  return key_.empty() && string_.empty() && (c != '{' || depth_ > 1);  // a call's object does not start like this
 }
 
 void GrowingCall::read_key() {
   key_ = std::exchange(string_, {});
   if (key_ == "\"arguments\"" || (tools_ && key_ == "\"parameters\"")) {
-    // Before its name nobody knows whether it is a call: it stays a head, which ends without arguments.
+    // Without the name it is not known to be a call: it stays a head, and the head ends without arguments.
     if (has_name_ || !tools_) place_ = Place::before_arguments;
   }
 }
@@ -76,12 +76,12 @@ void GrowingCall::read_arguments(char c) {
   }
   place_ = Place::arguments;
   const bool mark = is_mark(c);
-  if (mark && depth_ < outer_) {  // what holds the call ends
+  if (mark && depth_ < outer_) {  // the end of the object around the arguments
     complete_ = true;
     return;
   }
   call_.arguments += std::exchange(spaces_, {}) + c;
-  const bool is_alone = tools_ || outer_ == 0;  // nothing but their own last mark tells their end
+  const bool is_alone = tools_ || outer_ == 0;  // only their own last mark tells where they end
   complete_ = is_alone && mark && depth_ == outer_ && (c == '}' || c == ']');
 }
 

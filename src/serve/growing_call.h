@@ -1,4 +1,4 @@
-// The call in an answer that is one, or may be one, as its text grows.
+// Reads a tool call, or a text that may be one, while it grows.
 #pragma once
 
 #include <optional>
@@ -9,28 +9,28 @@
 
 namespace headroom {
 
-// {"name":...,"arguments":...}, or the arguments alone where the tool was named.
+// {"name":...,"arguments":...}, or only the arguments if the tool is already named.
 class GrowingCall {
  public:
-  // The text is what the grammar of read_tools() allows.
+  // For text that follows the grammar of read_tools().
   GrowingCall(const ToolUse& use, std::string id);
-  // The text may be anything. It is a call once it has named one of the tools and its arguments, or parameters, begin
-  // as an object. `tools` outlive it.
+  // For any text. It is a call once it has named one of the tools and its arguments, or parameters, start as an object.
+  // `tools` must outlive it.
   GrowingCall(const OrderedJson& tools, std::string id);
 
-  // The part of the call that has become known with the text: the first with id and name. Nothing where there is none.
+  // The part of the call that became known with the text; the first part has id and name. nullopt when there is none.
   std::optional<ToolCall> push(std::string_view text);
-  // The same in two steps: a character, and what has become known since the last such part.
+  // The same in two steps: read a character, and take what became known since the last take().
   void read(char c);
   std::optional<ToolCall> take();
 
-  // The text is a call.
+  // Whether the text is certainly a call.
   bool certain() const { return has_name_ && place_ == Place::arguments; }
-  // It is none.
+  // Whether it is certainly not one.
   bool failed() const { return failed_; }
-  // The arguments have come to their end.
+  // Whether the arguments are complete.
   bool complete() const { return complete_; }
-  // And so has what is around them.
+  // Whether the object around them is complete too.
   bool closed() const { return complete_ && depth_ == 0; }
 
  private:
@@ -40,20 +40,20 @@ class GrowingCall {
   void read_key();
   void read_name();
   void read_arguments(char c);
-  // Whether a mark in the head cannot be of a call.
+  // Whether a mark in the head cannot belong to a call.
   bool is_out_of_place(char c) const;
-  // Whether the character is a mark of JSON, not a part of a string. Follows strings and nesting.
+  // Whether the character is a mark of JSON and not inside a string. Keeps track of strings and nesting.
   bool is_mark(char c);
 
-  const OrderedJson* tools_ = nullptr;  // null: the text has to be a call
-  ToolCall call_;                       // the part that is being made; begins() before the first was given
+  const OrderedJson* tools_ = nullptr;  // null: the text must be a call
+  ToolCall call_;                       // the part being built; begins() until the first part is taken
   bool has_name_ = false;
   Place place_ = Place::head;
-  int outer_ = 1;  // depth around the arguments
+  int outer_ = 1;  // nesting depth around the arguments
   int depth_ = 0;
   bool in_string_ = false, escaped_ = false, complete_ = false, failed_ = false;
-  std::string key_, string_;  // of the head: the member's name, the last string, both as JSON
-  std::string spaces_;        // of the arguments, which may be behind their end
+  std::string key_, string_;  // in the head: the member's name and the last string, both as JSON
+  std::string spaces_;        // of the arguments; they may come after their end
 };
 
 }  // namespace headroom

@@ -5,11 +5,11 @@ namespace headroom {
 
 int64_t HttpLimits::memory_bytes() const {
   constexpr int64_t kConnection = 4 << 10;  // socket, reactor, session, outbox, exchange, the head of an answer
-  // Two strings of a field and what malloc rounds up; the text of all is a part of header_bytes.
+  // Two strings per field, with malloc's rounding. The fields' text is part of header_bytes.
   constexpr int64_t kFields =
       static_cast<int64_t>(HttpRequestParser::kMostFields) * (sizeof(HttpHeaders::value_type) + 2 * 32);
-  constexpr int64_t kServer = 384 << 10;  // reactor, listener, what is read at once, connections that are turned away
-  constexpr int64_t kCallers = 4;         // threads that append to a full stream at the same moment, and copy it
+  constexpr int64_t kServer = 384 << 10;  // reactor, listener, shared read buffer, refused connections
+  constexpr int64_t kCallers = 4;         // threads that append to a full stream at the same time, and copy it
   return kServer + connections * (header_bytes + kFields + kConnection) + header_bytes + bodies_bytes + answers_bytes +
          2 * events_bytes + 2 * kCallers * event_bytes;
 }

@@ -66,7 +66,7 @@ sockaddr_un address_of_path(const std::string& path) {
   return address;
 }
 
-// Removes a socket file that nobody listens on.
+// Removes a socket file without a listener.
 void clear_path(const std::string& path, const sockaddr_un& address) {
   struct stat facts {};
   if (::lstat(path.c_str(), &facts) != 0) return;
@@ -123,7 +123,7 @@ void HttpListener::listen_on_path(const std::string& path) {
   const sockaddr_un address = address_of_path(path);
   clear_path(path, address);
   Descriptor made(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  // Before bind(), which gives the file the socket's mode: it is never open to others.
+  // Before bind(), which gives the file the socket's mode, so that others can never open it.
   if (made.number() < 0 || ::fchmod(made.number(), 0600) != 0 ||
       ::bind(made.number(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0)
     refuse_listening(path, errno, "name a path in a folder that can be written with --uds");

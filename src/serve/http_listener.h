@@ -1,4 +1,4 @@
-// A listening socket of TCP or of the file system.
+// A listening TCP or Unix socket.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@ namespace headroom {
 
 class HttpListener {
  public:
-  // Throws Error(run) naming the address where it is taken or cannot be had. A socket file that nobody listens on is
+  // Throws Error(run) with the address when it is in use or not available. A socket file without a listener is
   // replaced.
   explicit HttpListener(const HttpAddress& address);
   ~HttpListener();
   HttpListener(const HttpListener&) = delete;
   HttpListener& operator=(const HttpListener&) = delete;
 
-  // The descriptor, given away: its new owner closes it.
+  // Releases the descriptor; the caller must close it.
   int release();
   int family() const { return family_; }
   const std::string& url() const { return url_; }
-  // Removes the socket file, if it is still the one that was made.
+  // Removes the socket file if it is still the one that this object created.
   void remove_path();
 
  private:
@@ -35,7 +35,7 @@ class HttpListener {
   uint64_t device_ = 0, inode_ = 0;
 };
 
-// The address of a connection's other side, without the port; "unix" where it has none.
+// The address of a connection's peer without the port; "unix" when it has none.
 std::string http_peer_of(int descriptor);
 
 }  // namespace headroom

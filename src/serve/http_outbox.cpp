@@ -24,7 +24,7 @@ class OutboxExchange : public HttpExchange {
   void on_gone(std::function<void()> call) override { outbox_->on_gone(std::move(call)); }
 
  private:
-  const HeldBytes body_;  // before the request, so that its memory is given back after it is free
+  const HeldBytes body_;  // declared before the request, so that the bytes are returned after its memory is freed
   const HeldBytes seat_;
   const HttpRequest request_;
   const std::shared_ptr<HttpOutbox> outbox_;
@@ -68,7 +68,7 @@ void HttpOutbox::set_whole(int status, std::string content_type, std::string bod
 }
 
 void HttpOutbox::send(int status, std::string content_type, std::string body, HttpHeaders headers) {
-  std::function<void()> unused;  // destroyed without the lock: it may own what calls back
+  std::function<void()> unused;  // destroyed without the lock, because it may own something that calls back
   std::unique_lock lock(mutex_);
   HR_CHECK(!begun_, "a second answer to one request");
   unused = std::exchange(gone_call_, {});
@@ -103,7 +103,7 @@ bool HttpOutbox::append(const std::string& events) {
   return true;
 }
 
-// As a whole answer has it: in the budget of answers, the copy beside the original while it is made.
+// As for a whole answer: takes the bytes from the budget of answers, for the copy too while it is being made.
 bool HttpOutbox::append_last(const std::string& events) {
   const size_t all = pending_.text.size() + events.size();
   pending_.last = HeldBytes(shared_->answers);
@@ -123,7 +123,7 @@ void HttpOutbox::event(std::string text) {
   if (gone_ || pending_.cut || text.empty()) return;
   if (!append(text)) {
     pending_.cut = true;
-    woken_ = false;  // the session looks for this also while it waits for its client
+    woken_ = false;  // the session also checks this while it waits for its client
   }
   wake_after(std::move(lock));
 }

@@ -1,4 +1,4 @@
-// What an answer's maker has said and the connection has yet to send: filled from any thread, emptied on the server's.
+// Output of an answer that the connection has yet to send: filled from any thread, emptied on the server's thread.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,25 @@
 
 namespace headroom {
 
-// The caps of one server and the budgets behind them; outlives the server where an exchange does.
+// A server's limits and their budgets; exchanges may keep it alive longer than the server.
 struct HttpShared {
   explicit HttpShared(const HttpLimits& caps);
   const HttpLimits limits;
   std::shared_ptr<ByteBudget> bodies;
   std::shared_ptr<ByteBudget> events;
   std::shared_ptr<ByteBudget> answers;
-  std::shared_ptr<ByteBudget> exchanges;  // of these, each is one
+  std::shared_ptr<ByteBudget> exchanges;  // in exchanges, not in bytes
 };
 
-// How other threads reach the server's. Both may be called for as long as somebody holds the object.
+// How other threads reach the server's thread. Both may be called as long as the object lives.
 struct HttpWaker {
-  std::function<void()> wake;                            // soon, the connection looks into its outbox
-  std::function<void(std::function<void()>)> on_server;  // runs it on the server's thread; here, if that has ended
+  std::function<void()> wake;                            // the connection will soon check its outbox
+  std::function<void(std::function<void()>)> on_server;  // runs it on the server's thread, or here if that has ended
 };
 
 class HttpOutbox {
  public:
-  // What has come since the last call, in the order in which it is sent.
+  // The output since the last call, in sending order.
   struct Part {
     bool begins = false;  // status, headers and content_type are set
     int status = 200;
@@ -40,28 +40,28 @@ class HttpOutbox {
     std::string text;  // the whole answer, or events
     bool whole = false;
     bool ends = false;
-    bool cut = false;  // the maker gave up amid a stream, or its client reads too slowly: close without an end
-    HeldBytes held;    // for `text`: kept until it is sent
-    HeldBytes last;    // for the last events in it, where they have no room in the buffer of a stream
+    bool cut = false;  // close without an end: the maker gave up during a stream, or the client reads too slowly
+    HeldBytes held;    // for `text`, until it is sent
+    HeldBytes last;    // for the last events in it, if they exceed the buffer of a stream
     bool empty() const { return !begins && text.empty() && !ends && !cut; }
   };
 
   HttpOutbox(std::shared_ptr<HttpShared> shared, HttpWaker waker);
 
-  // The maker's side: as HttpExchange says.
+  // The maker's side: see HttpExchange.
   void send(int status, std::string content_type, std::string body, HttpHeaders headers);
   void begin_events(HttpHeaders headers);
   void event(std::string text);
   void end_events(std::string last);
   void on_gone(std::function<void()> call);
-  // Nobody will answer any more: 500, or a stream without its end. Nothing after a whole answer.
+  // There will be no more output: sends 500, or closes a stream without its end. Does nothing after a whole answer.
   void abandon();
 
   // The server's side.
   bool is_cut();
   Part take();
-  void sent(int64_t bytes);  // of events that were taken
-  void gone();               // calls what on_gone() left
+  void sent(int64_t bytes);  // bytes of events taken by take()
+  void gone();               // calls the function of on_gone()
 
  private:
   bool append(const std::string& events);
@@ -73,15 +73,15 @@ class HttpOutbox {
   const HttpWaker waker_;
   std::mutex mutex_;
   Part pending_;
-  int64_t unread_ = 0;  // bytes of events, pending or taken and not sent
-  bool begun_ = false;  // an answer has been begun
-  bool ended_ = false;  // and is complete
-  bool gone_ = false;   // nobody reads it
-  bool woken_ = false;  // the server knows that something is pending
+  int64_t unread_ = 0;  // bytes of events, pending or taken but not sent
+  bool begun_ = false;  // an answer has begun
+  bool ended_ = false;  // the answer is complete
+  bool gone_ = false;   // the client has left
+  bool woken_ = false;  // the server knows that there is output
   std::function<void()> gone_call_;
 };
 
-// The exchange over an outbox. Its end without an answer is one: 500.
+// An exchange that writes to an outbox. If it ends without an answer, the answer is 500.
 std::shared_ptr<HttpExchange> make_http_exchange(HttpRequest request, HeldBytes body, HeldBytes seat,
                                                  std::shared_ptr<HttpOutbox> outbox);
 

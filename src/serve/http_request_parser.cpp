@@ -33,7 +33,7 @@ class HttpRequestParser::Parts : public http::basic_parser<true> {
  public:
   Parts(int64_t body_bytes, std::shared_ptr<ByteBudget> bodies) : body_bytes_(body_bytes), held_(std::move(bodies)) {
     body_limit(static_cast<uint64_t>(body_bytes));
-    header_limit(std::numeric_limits<uint32_t>::max());  // the caller counts the bytes of the head
+    header_limit(std::numeric_limits<uint32_t>::max());  // the caller limits the bytes of the head
     eager(false);
   }
 
@@ -99,13 +99,13 @@ class HttpRequestParser::Parts : public http::basic_parser<true> {
   }
 
   void on_field_impl(http::field, Text name, Text value, ErrorCode& error) override {
-    if (is_header_done()) return;  // trailers have no meaning here
+    if (is_header_done()) return;  // trailers are ignored
     if (request_.headers.size() == kMostFields)
       return refuse(error, 431, "headers_too_large", fmt::format("more than {} header fields", kMostFields));
     std::string key(standard_view(name));
     std::transform(key.begin(), key.end(), key.begin(),
                    [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-    // Another coding would leave the end of the body to guesswork, which is how requests are smuggled past proxies.
+    // With another coding the end of the body would be ambiguous, which allows request smuggling through proxies.
     if (key == "transfer-encoding" && (http_1_0_ || !http_equal(standard_view(value), "chunked")))
       return refuse(error, 501, "transfer_encoding", "of Transfer-Encoding only chunked is known");
     request_.headers.emplace_back(std::move(key), standard_view(value));
@@ -132,7 +132,8 @@ class HttpRequestParser::Parts : public http::basic_parser<true> {
     return bytes.size();
   }
 
-  // Doubles what is booked; for the copy both strings are. By hand, since reserve() may allocate more than it is asked.
+  // Doubles the booked bytes; during the copy both strings count. Done by hand, because reserve() may allocate more
+  // than asked.
   bool make_room(size_t more) {
     const int64_t need = static_cast<int64_t>(request_.body.size() + more), before = held_.bytes();
     if (need <= before) return true;

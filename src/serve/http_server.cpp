@@ -1,6 +1,6 @@
-// Sockets by Asio around HttpSession. Each connection waits until its socket is ready and then reads into one buffer
-// that all share, so that an idle connection holds none. Waiting to read and to write at the same time is two
-// callbacks; coroutines would need two of them for each connection, and a channel between them.
+// Sockets with Asio around HttpSession. Each connection waits until its socket is ready and then reads into one buffer
+// that all connections share, so that an idle connection holds none. Callbacks wait for reading and writing at the same
+// time; coroutines would need two per connection and a channel between them.
 #include "serve/http_server.h"
 
 #include <fmt/format.h>
@@ -33,10 +33,10 @@ namespace asio = boost::asio;
 using Protocol = asio::generic::stream_protocol;
 using SocketError = boost::system::error_code;
 
-constexpr size_t kTurnedAway = 64;  // connections beyond the cap that have their answer and are not closed yet
-constexpr int kReadsInARow = 8;     // of one connection, before others have their turn
+constexpr size_t kTurnedAway = 64;  // refused connections that have their answer and are not closed yet
+constexpr int kReadsInARow = 8;     // of one connection, before it is the others' turn
 
-// Outlives the server where an exchange does.
+// Exchanges may keep it alive longer than the server.
 struct HttpLoop {
   asio::io_context io;
   std::atomic<bool> ended{false};
@@ -49,7 +49,7 @@ std::string random_prefix() {
 
 HttpSession::Time clock_now() { return std::chrono::steady_clock::now(); }
 
-// A socket and its session; owned by the server and by what waits for the socket.
+// A socket and its session; owned by the server and by pending operations on the socket.
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
   HttpConnection(Protocol::socket socket, std::array<char, 64 << 10>& scratch, std::function<void()> changed)
@@ -62,7 +62,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   HttpSession& session() { return *session_; }
   bool is_open() const { return socket_.is_open(); }
 
-  // After anything that may have changed the session.
+  // Call after anything that may have changed the session.
   void pump() {
     if (!socket_.is_open()) return;
     write();
@@ -80,7 +80,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     pump();
   }
 
-  // Takes what has come before it closes: bytes that nobody has read would reset the connection, and with it the
+  // Reads what has arrived before it closes: unread bytes would reset the connection, and the client would lose the
   // answer.
   void read_and_close() {
     if (socket_.is_open()) read();
@@ -211,7 +211,7 @@ class HttpServer::Parts {
     listener_.remove_path();
   }
 
-  // Everything is closed, and what waited for it is run again, so that nothing keeps the loop's memory.
+  // Everything is closed. Runs the cancelled operations, so that nothing keeps the loop's memory.
   void finish() {
     close_listener();
     sweep_.cancel();
@@ -230,7 +230,7 @@ class HttpServer::Parts {
       accepting_ = false;
       if (!acceptor_.is_open()) return;
       if (!error) admit(std::move(socket));
-      // Out of descriptors or memory: the connection waits in the system's queue until the next sweep.
+      // Out of descriptors or memory: the connection stays in the system's queue until the next sweep.
       if (error && error != asio::error::connection_aborted) return;
       accept();
     });
@@ -259,7 +259,7 @@ class HttpServer::Parts {
     connection->start(std::move(session));
   }
 
-  // Each has its answer in its socket since it was let in; they stay for the clients that are still sending.
+  // They already have their answer in the socket; they stay open for clients that are still sending.
   void make_room_to_refuse() {
     if (turned_away_.size() < kTurnedAway) return;
     turned_away_.front()->read_and_close();
@@ -283,7 +283,7 @@ class HttpServer::Parts {
             }};
   }
 
-  // Connections that are closed leave the set here, not while something still runs in them.
+  // Closed connections are removed here later, not while their own code runs.
   void forget_soon() {
     if (!std::exchange(closed_, true)) asio::post(loop_->io, [this] { forget_closed(); });
   }
@@ -329,12 +329,12 @@ class HttpServer::Parts {
   asio::basic_socket_acceptor<Protocol> acceptor_;
   asio::steady_timer sweep_, end_;
   std::set<std::shared_ptr<HttpConnection>> connections_;
-  std::deque<std::shared_ptr<HttpConnection>> turned_away_;  // of these, the oldest first
+  std::deque<std::shared_ptr<HttpConnection>> turned_away_;  // refused connections, the oldest first
   std::atomic<int64_t> open_{0};
   int64_t accepted_ = 0;
   bool accepting_ = false;
   bool draining_ = false;
-  bool closed_ = false;  // some connection, which forget_closed() will find
+  bool closed_ = false;  // some connection is closed; forget_closed() will find it
 };
 
 HttpServer::HttpServer(const HttpAddress& address, const HttpLimits& limits, HttpHandler handler)

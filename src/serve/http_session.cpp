@@ -9,10 +9,10 @@
 namespace headroom {
 namespace {
 
-constexpr int64_t kDropBytes = int64_t{8} << 20;  // of one refused client: a long body that was under way
+constexpr int64_t kDropBytes = int64_t{8} << 20;  // of one refused client: a long body in transit
 constexpr double kDropSeconds = 2;
-constexpr int64_t kBodyPiece = 4096;       // read at once of a chunked body: what follows the body stays in memory
-constexpr int64_t kPipelinedBytes = 1024;  // kept of the next request while an answer is under way
+constexpr int64_t kBodyPiece = 4096;       // read at once of a chunked body; what follows the body stays in memory
+constexpr int64_t kPipelinedBytes = 1024;  // of the next request, kept during an answer
 constexpr int64_t kAnyPiece = 64 << 10;
 
 bool is_over(HttpSession::Time since, double seconds, HttpSession::Time now) {
@@ -69,7 +69,7 @@ void HttpSession::received(std::string_view bytes, Time now) {
   advance(now);
 }
 
-// By hand, since a string that grows by itself may take twice the cap.
+// Grows by hand: a string that grows by itself may take twice the limit.
 void HttpSession::append(std::string_view bytes) {
   const size_t need = input_.size() + bytes.size();
   if (need > input_.capacity()) {
@@ -105,7 +105,7 @@ bool HttpSession::begin_request(Time now) {
     std::string().swap(input_);
     return false;
   }
-  if (input_.front() == 0x16) {  // a TLS handshake: no answer in plain text would be read
+  if (input_.front() == 0x16) {  // a TLS handshake: its client could not read an answer in plain text
     state_ = State::closed;
     return false;
   }
@@ -215,7 +215,7 @@ void HttpSession::begin_answer(Time now) {
   look_into_outbox(now);
 }
 
-// Of the browser, before a page's call. Without a list nobody's are answered.
+// A browser's preflight before a page's call. Not answered without a list of origins.
 bool HttpSession::is_preflight(const HttpRequest& request) const {
   const HttpOrigins& origins = shared_->limits.origins;
   return request.method == "OPTIONS" && (origins.any || (!origins.none() && !request.header("origin").empty()));
@@ -285,7 +285,7 @@ void HttpSession::look_into_outbox(Time now) {
 }
 
 void HttpSession::woken(Time now) {
-  if (state_ == State::answering && outbox_->is_cut()) return left();  // whatever its client has yet to read
+  if (state_ == State::answering && outbox_->is_cut()) return left();  // whatever its client has not read yet
   look_into_outbox(now);
 }
 
@@ -344,7 +344,7 @@ void HttpSession::refuse(const HttpRefusal& refusal, Time now) {
   part.text = http_error_body(refusal.status, refusal.message, refusal.code);
   if (state_ != State::answering) request_id_ = fmt::format("{}-{}", id_prefix_, ++requests_);
   keep_ = false;
-  head_ += answer_head(part, false);  // behind a "100 Continue" that is being sent
+  head_ += answer_head(part, false);  // after a "100 Continue" that is being sent
   text_ = std::move(part.text);
   parser_.reset();
   std::string().swap(input_);

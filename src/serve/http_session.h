@@ -1,10 +1,10 @@
-// One connection without its socket: bytes in, bytes out, and time. All of it on the server's thread.
+// One connection without its socket: bytes in, bytes out, and time. Used only on the server's thread.
 //
-//   idle -> head -> body -> answering -> idle        a request after the other, while the connection is kept
+//   idle -> head -> body -> answering -> idle        one request after another, while the connection is kept
 //                     \-> closing -> lingering -> closed
 //
-// Lingering takes and drops what a refused client still sends for a moment, so that it reads the refusal instead of a
-// reset connection.
+// Lingering reads and drops what a refused client still sends for a moment, so that the client can read the refusal
+// before the connection is reset.
 #pragma once
 
 #include <array>
@@ -25,26 +25,26 @@ class HttpSession {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // id_prefix and a counter make the request ids of requests without one.
+  // Requests without an id get one made of id_prefix and a counter.
   HttpSession(std::shared_ptr<HttpShared> shared, HttpWaker waker, const HttpHandler* handler, std::string client,
               std::string id_prefix, Time now);
 
-  // Bytes that received() would take now; 0 where none are read until something has been sent.
+  // Bytes that received() would accept now; 0 when something must be sent first.
   int64_t wanted() const;
   void received(std::string_view bytes, Time now);
-  // To be sent, in this order; all empty where there is nothing.
+  // The output, in sending order; all empty when there is none.
   std::array<std::string_view, 3> output() const;
   bool has_output() const { return sent_ < head_.size() + text_.size() + tail_.size(); }
   void sent(size_t bytes, Time now);
-  // The outbox has something.
+  // The outbox has output.
   void woken(Time now);
-  // Time limits and comments of silent streams.
+  // Checks time limits, and sends comments on silent streams.
   void tick(Time now);
-  // The client has closed, or its connection is broken.
+  // The client has closed the connection, or it is broken.
   void left();
-  // Nobody is served here: an answer, and the end.
+  // Answers with the refusal and closes.
   void refuse(const HttpRefusal& refusal, Time now);
-  // After the answer under way there is no other.
+  // The current answer is the last one.
   void drain();
   void close();
 
@@ -77,28 +77,28 @@ class HttpSession {
   const std::string id_prefix_;
 
   State state_ = State::idle;
-  std::string input_;  // not yet parsed
+  std::string input_;  // not parsed yet
   size_t searched_ = 0;
   std::optional<HttpRequestParser> parser_;
-  Time since_;  // the state's beginning; of head and body the request's first byte
+  Time since_;  // start of the state; in head and body, of the request's first byte
 
-  // The request under way.
+  // The current request.
   std::shared_ptr<HttpOutbox> outbox_;
   std::string request_id_;
-  std::string_view allowed_origin_;  // of shared_->limits
+  std::string_view allowed_origin_;  // part of shared_->limits
   bool head_only_ = false;
   bool http_1_0_ = false;
   bool keep_ = true;
   bool draining_ = false;
   bool streaming_ = false;
-  bool last_part_ = false;  // what is being sent ends the answer
+  bool last_part_ = false;  // the output being sent ends the answer
   int64_t requests_ = 0;
 
-  std::string head_, text_, tail_;  // being sent
+  std::string head_, text_, tail_;  // output being sent
   HeldBytes held_, last_;           // for text_
   int64_t events_in_text_ = 0;
   size_t sent_ = 0;
-  Time taken_;  // when the client last took a byte, or had taken all
+  Time taken_;  // when the client last read a byte, or had read all
   int64_t dropped_ = 0;
 };
 

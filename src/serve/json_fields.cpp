@@ -11,7 +11,7 @@ namespace headroom {
 
 namespace {
 
-// Of well-formed JSON at least as many as it has values.
+// For well-formed JSON, at least the number of its values.
 int64_t count_values(std::string_view text) {
   int64_t values = 1;
   bool in_string = false;

@@ -1,4 +1,4 @@
-// The members of a request's JSON object, by the type that they must have. null counts as absent.
+// The members of a request's JSON object, with the types that they must have. null counts as absent.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,23 @@
 
 namespace headroom {
 
-// Parses a body that has to be an object of at most `most_values` values, whatever their depth: a list of short numbers
-// takes far more memory as values than as text. Throws ApiError(400).
+// Parses a body that must be an object of at most `most_values` values at any depth: a list of short numbers takes far
+// more memory as values than as text. Throws ApiError(400).
 OrderedJson parse_body(const std::string& body, int64_t most_values);
 
-// Every member throws ApiError(400) naming the field for a value of another type or out of range.
+// All accessors throw ApiError(400) with the field when the value has another type or is out of range.
 class JsonFields {
  public:
-  // `object` outlives it. `where` comes before names in errors: "stream_options."
+  // `object` must outlive it. `where` is put before names in errors: "stream_options."
   explicit JsonFields(const OrderedJson& object, std::string where = {}) : object_(object), where_(std::move(where)) {}
 
-  // Null where it is absent or null.
+  // Null when it is absent or null.
   const OrderedJson* find(const char* name) const;
   std::optional<int64_t> integer(const char* name, int64_t least, int64_t most) const;
   std::optional<double> number(const char* name, double least, double most) const;
   std::optional<bool> flag(const char* name) const;
   std::optional<std::string> text(const char* name) const;
-  // An object, or null where it is absent.
+  // An object, or null when it is absent.
   const OrderedJson* object(const char* name) const;
   const OrderedJson* array(const char* name) const;
 

@@ -1,4 +1,4 @@
-// JSON as a server sends it: on one line, what is not UTF-8 replaced.
+// JSON text for clients: on one line, with bytes that are not UTF-8 replaced.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// An exchange that leaves a line in the log once it is answered.
+// An exchange that writes a line to the log when it is answered.
 #pragma once
 
 #include <chrono>
@@ -15,11 +15,11 @@ namespace headroom {
 
 class LoggedExchange final : public HttpExchange {
  public:
-  // `log` outlives the exchange.
+  // `log` must outlive the exchange.
   LoggedExchange(std::shared_ptr<HttpExchange> inner, const std::function<void(const std::string&)>& log)
       : inner_(std::move(inner)), log_(log) {}
 
-  // Nothing was answered: the client had gone.
+  // Not answered: the client had left.
   ~LoggedExchange() override {
     if (!written_) write(499, bytes_);
   }
@@ -43,7 +43,7 @@ class LoggedExchange final : public HttpExchange {
   void on_gone(std::function<void()> call) override { inner_->on_gone(std::move(call)); }
 
  private:
-  // A client chooses its request's id and path: quoted, so that a line stays a line.
+  // A client chooses its request's id and path, so they are quoted: a line stays one line.
   void write(int status, size_t bytes) {
     written_ = true;
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begun_;

@@ -9,7 +9,7 @@
 namespace headroom {
 namespace {
 
-// A block of a message that is not text; false where it is one of text.
+// Adds a block of a message that is not text; returns false if it is text.
 bool add_tool_block(const JsonFields& block, const std::string& role, OrderedJson& messages) {
   const std::string type = block.text("type").value_or("");
   if (type == "tool_use" && role == "assistant") {
@@ -23,7 +23,7 @@ bool add_tool_block(const JsonFields& block, const std::string& role, OrderedJso
     const std::string text = block.find("content") ? joined_text(block, "content", {"text"}) : "";
     messages.push_back({{"role", "tool"}, {"tool_call_id", *id}, {"content", text}});
   } else if ((type == "thinking" || type == "redacted_thinking") && role == "assistant") {
-    // Of an earlier turn: not shown again.
+    // from an earlier turn; not shown again
   } else if (type == "text") {
     return false;
   } else {
@@ -97,7 +97,7 @@ void add_stops(const JsonFields& fields, OrderedJson& body) {
   }
 }
 
-// Whether the template should let the model think; what it thinks is a part of the text.
+// Whether the template should let the model think; its thoughts are part of the text.
 void add_thinking(const JsonFields& fields, OrderedJson& body) {
   const OrderedJson* thinking = fields.object("thinking");
   if (!thinking) return;
@@ -129,7 +129,7 @@ OrderedJson chat_messages(const JsonFields& fields) {
   return messages;
 }
 
-// The text that the answer goes on from; the message leaves the list.
+// Removes the last message and returns its text, which the answer continues.
 std::string take_prefill(OrderedJson& messages) {
   const OrderedJson& last = messages.back();
   if (messages.size() < 2 || last["role"] != "assistant" || last.contains("tool_calls")) return {};

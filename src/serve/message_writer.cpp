@@ -5,7 +5,7 @@
 namespace headroom {
 namespace {
 
-// Anthropic counts what was read from a cache apart.
+// Anthropic counts tokens read from a cache separately.
 Json message_usage(const AnswerUsage& usage) {
   return {{"input_tokens", usage.prompt_tokens - usage.cached_tokens},
           {"cache_read_input_tokens", usage.cached_tokens},
@@ -13,7 +13,7 @@ Json message_usage(const AnswerUsage& usage) {
           {"output_tokens", usage.completion_tokens}};
 }
 
-// The arguments of a call that max_tokens has cut are not whole: they are left out.
+// The arguments of a call; left out if max_tokens cut them, because they are not valid JSON.
 Json input_of(const ToolCall& call) {
   Json input = Json::parse(call.arguments, nullptr, false);
   return input.is_object() ? input : Json::object();

@@ -21,13 +21,13 @@ class MessageWriter final : public AnswerWriter {
   std::string open(Json block);
   std::string delta(Json change) const;
   std::string close();
-  // Why the answer ended, from its last piece.
+  // Notes why the answer ended, from its last piece.
   void note_end(const AnswerPiece& piece);
 
   const AnswerHead head_;
-  int64_t blocks_ = 0;  // begun
-  bool open_ = false;   // the last of them goes on
-  bool text_ = false;   // it is one of text
+  int64_t blocks_ = 0;  // blocks begun
+  bool open_ = false;   // the last block is not closed
+  bool text_ = false;   // the last block is text
   bool called_ = false;
   Json reason_, stop_;
 };

@@ -72,14 +72,14 @@ std::vector<GrammarSource> guided(const JsonFields& fields) {
     all.push_back(text_source("guided_grammar", Kind::ebnf, std::move(*text)));
   if (const OrderedJson* choices = fields.array("guided_choice"))
     all.push_back(choice_source(fields, "guided_choice", *choices));
-  // As llama.cpp spells them.
+  // llama.cpp's names.
   if (const OrderedJson* schema = fields.find("json_schema"))
     all.push_back(schema_source(fields, "json_schema", *schema));
   if (auto text = fields.text("grammar")) all.push_back(text_source("grammar", Kind::ebnf, std::move(*text)));
   return all;
 }
 
-// vLLM's newer spelling of the same.
+// vLLM's newer names for the same.
 std::vector<GrammarSource> structured(const JsonFields& fields) {
   const OrderedJson* options = fields.object("structured_outputs");
   if (!options) return {};

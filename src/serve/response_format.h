@@ -1,4 +1,4 @@
-// The grammar that a request asks its answer to follow.
+// The grammar that a request asks for.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace headroom {
 
-// Of response_format (json_object, json_schema), guided_json, guided_regex, guided_choice, guided_grammar or
-// structured_outputs; at most one. Nothing where the answer may be any text. Throws ApiError(400).
+// From response_format (json_object, json_schema), guided_json, guided_regex, guided_choice, guided_grammar or
+// structured_outputs; at most one of them. nullopt when any text is allowed. Throws ApiError(400).
 std::optional<GrammarSource> read_response_format(const JsonFields& fields);
 
 }  // namespace headroom

@@ -106,7 +106,7 @@ void add_format(const JsonFields& fields, OrderedJson& body) {
   body["response_format"]["json_schema"] = {{"schema", *schema}};
 }
 
-// The fields that clients find again in the answer.
+// The fields that the answer repeats.
 std::string settings_of(const JsonFields& fields) {
   OrderedJson settings = {{"instructions", nullptr},
                           {"max_output_tokens", nullptr},

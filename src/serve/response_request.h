@@ -1,12 +1,12 @@
-// The request of OpenAI's /v1/responses, read as a chat.
+// Reads a request of OpenAI's /v1/responses as a chat.
 #pragma once
 
 #include "serve/text_request.h"
 
 namespace headroom {
 
-// No state is kept between requests: what refers to an earlier response is refused. Of the fields that the answer
-// repeats, instructions and tools are left out where they have more than this many bytes together.
+// Requests share no state, so references to an earlier response are refused. The answer repeats fields of the request,
+// but not instructions and tools if together they have more than this many bytes.
 inline constexpr size_t kMostRepeated = 4096;
 
 // Throws ApiError(400).

@@ -1,4 +1,4 @@
-// Answers of /v1/responses: items, and the events that announce, grow and end them.
+// Answers of /v1/responses: items, and the events that start, extend and end them.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace headroom {
 
 class ResponseWriter final : public AnswerWriter {
  public:
-  // `request` outlives it.
+  // `request` must outlive it.
   ResponseWriter(AnswerHead head, const TextRequest& request) : head_(std::move(head)), request_(request) {}
   std::string begin(const AnswerUsage& usage) override;
   std::string piece(const AnswerPiece& piece) override;
@@ -26,7 +26,7 @@ class ResponseWriter final : public AnswerWriter {
   void open_call(const ToolCall& call);
   void add_text(const std::string& text);
   void add_arguments(const std::string& arguments);
-  // Ends the item that is open.
+  // Closes the open item.
   void close(std::string_view status);
   void finish_message(const Json& place);
   void finish_call(const Json& place);
@@ -37,11 +37,11 @@ class ResponseWriter final : public AnswerWriter {
 
   const AnswerHead head_;
   const TextRequest& request_;
-  std::string events_;  // of the call under way
+  std::string events_;  // of the current call
   int64_t sequence_ = 0;
-  Json output_ = Json::array();  // items that have ended
+  Json output_ = Json::array();  // closed items
   Open open_ = Open::nothing;
-  std::string text_;  // of the open item: its text or its arguments
+  std::string text_;  // text or arguments of the open item
   ToolCall call_;
   std::string status_ = "completed";
 };

@@ -54,8 +54,8 @@ void send_json(HttpExchange& exchange, const Json& json) { exchange.send(200, "a
 
 }  // namespace
 
-// Threads: the HTTP server's answers what needs no model and hands the rest to the worker; the worker makes sequences
-// of requests; the thread of run() adds them to the scheduler and steps.
+// Threads: the HTTP server's thread answers what needs no model and passes the rest to the worker; the worker turns
+// requests into sequences; the thread of run() adds them to the scheduler and steps.
 class Server::Parts {
  public:
   enum class State : uint8_t { loading, ready, ending };
@@ -110,11 +110,11 @@ class Server::Parts {
   }
 
  private:
-  // What is known of a request before its answer exists.
+  // A request before its answer exists.
   struct Flight {
     std::atomic<bool> gone{false};
     AdapterUse adapter;           // until all sequences have it
-    std::vector<SequenceId> ids;  // that may run; of the stepping thread
+    std::vector<SequenceId> ids;  // those that may run; used by the stepping thread
   };
 
   void loop(const std::function<bool()>& should_end, const std::function<bool()>& should_reload) {
@@ -159,7 +159,7 @@ class Server::Parts {
 
   // On the HTTP server's thread.
   void handle(ExchangeRef plain) {
-    // The page at / asks for /arena twice a second: not worth a line each.
+    // The page at / requests /arena twice a second: that is not worth a line each.
     const bool logged = options_.log && plain->request().path != "/arena";
     ExchangeRef exchange = logged ? std::make_shared<LoggedExchange>(std::move(plain), options_.log) : plain;
     guarded(exchange, [&] { route(exchange); });
@@ -191,7 +191,7 @@ class Server::Parts {
     throw ApiError(401, "the API key is missing or wrong: send Authorization: Bearer KEY", {}, "invalid_api_key");
   }
 
-  // As OpenAI has it, also where a client's base URL ends before /v1.
+  // OpenAI's path, also if a client's base URL does not end with /v1.
   static std::string versioned(const std::string& path) {
     for (const char* known : {"/completions", "/chat/completions", "/embeddings", "/responses", "/models"})
       if (path == known) return "/v1" + path;
@@ -320,7 +320,7 @@ class Server::Parts {
     }
   }
 
-  // Cancelled when the client leaves.
+  // Cancels the request when the client leaves.
   std::shared_ptr<Flight> begin_flight(HttpExchange& exchange) {
     auto flight = std::make_shared<Flight>();
     exchange.on_gone([this, flight] {
@@ -366,7 +366,7 @@ class Server::Parts {
   }
 
   AnswerHead next_head(TextApi api, const TextRequest& request) {
-    static constexpr const char* kPrefixes[] = {"cmpl-", "chatcmpl-", "resp_", "msg_"};  // by TextApi
+    static constexpr const char* kPrefixes[] = {"cmpl-", "chatcmpl-", "resp_", "msg_"};  // indexed by TextApi
     const uint64_t number = mix64(static_cast<uint64_t>(begun_) * 1000003 + ++answers_);
     const std::string key = fmt::format("{:016x}{:08x}", number, answers_);
     return {api, kPrefixes[static_cast<size_t>(api)] + key, key,
@@ -388,7 +388,7 @@ class Server::Parts {
       ids = encoder_->chat_tokens(*messages, tools ? *tools : OrderedJson(), read_chat_form(fields));
     } else {
       std::optional<std::string> text = fields.text("prompt");
-      if (!text) text = fields.text("content");  // as llama.cpp has it
+      if (!text) text = fields.text("content");  // llama.cpp's name
       if (!text) fields.refuse("prompt", "is missing, and so are messages");
       ids = encoder_->tokens_of(*text, fields.flag("add_special_tokens").value_or(true));
     }
@@ -415,7 +415,7 @@ class Server::Parts {
     send_json(*exchange, {{"prompt", model_->tokenizer().decode(ids)}});
   }
 
-  // Reading files that a request names is a risk, so that it has to be allowed.
+  // Reading files that a request names is a risk, so it must be enabled.
   void require_adapters() const {
     if (plan_.limits.adapters == 0)
       throw ApiError(400, "no slots for adapters were planned: start with --enable-lora --max-loras N");
@@ -464,7 +464,7 @@ class Server::Parts {
     });
   }
 
-  // What is wrong with an adapter's files is the request's to hear.
+  // Errors in an adapter's files are the request's error.
   template <typename Body>
   static void fill_slot(const Body& body) {
     try {
@@ -511,7 +511,7 @@ class Server::Parts {
     }
   }
 
-  // The next inputs of an answer; what is left follows when they have ended.
+  // Gives the scheduler the next inputs of an answer; the others follow when these have ended.
   void feed(const std::shared_ptr<Flight>& flight, const std::shared_ptr<EmbeddingAnswer>& answer) {
     if (flight->gone) return;
     const uint64_t client = hash_text(answer->exchange()->request().client);
@@ -550,7 +550,7 @@ class Server::Parts {
   std::atomic<bool> http_ended_{false};
   std::atomic<int64_t> high_water_{0};
   std::atomic<bool> has_chats_{false};
-  uint64_t answers_ = 0;  // of the worker
+  uint64_t answers_ = 0;  // used by the worker
   ServerMetrics metrics_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -566,8 +566,8 @@ class Server::Parts {
 
 void Server::book(const InferenceOptions& options, const ServerOptions& server, ServingOptions& serving) {
   constexpr int64_t kThreads = 3 * (int64_t{1} << 20);  // code and stacks of three threads, JSON and HTTP
-  constexpr int64_t kAdapterBytes = 16 << 10;           // names, paths, what loads them
-  constexpr int64_t kAnswerBytes = 64;  // by token of the longest text: its JSON, and the events that end a response
+  constexpr int64_t kAdapterBytes = 16 << 10;           // names, paths, the loader
+  constexpr int64_t kAnswerBytes = 64;  // per token of the longest text: its JSON, and the events that end a response
   std::error_code none;
   const auto size = std::filesystem::file_size(options.model / "tokenizer.json", none);
   const int64_t tokenizer_file = none ? 0 : static_cast<int64_t>(size);

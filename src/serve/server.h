@@ -1,4 +1,4 @@
-// An OpenAI-compatible server: the model, the scheduler of its steps, the API, on three threads.
+// An OpenAI-compatible server with three threads: the HTTP server, a worker, and the model's steps.
 #pragma once
 
 #include <atomic>
@@ -16,32 +16,32 @@ namespace headroom {
 
 struct ServerOptions {
   HttpAddress address;
-  std::vector<std::string> names;     // the model's, in requests and answers; at least one
-  std::vector<std::string> api_keys;  // empty: none is asked for
+  std::vector<std::string> names;     // the model's, for requests and answers; at least one
+  std::vector<std::string> api_keys;  // empty: no key is required
   int64_t connections = 128;
-  std::vector<NamedAdapter> adapters;  // loaded before requests are taken
+  std::vector<NamedAdapter> adapters;  // loaded before requests are accepted
   bool runtime_adapters = false;       // requests may load and unload adapters
-  std::filesystem::path adapter_root;  // empty: from any folder; else from those below it
+  std::filesystem::path adapter_root;  // adapters must be in a folder below it; empty: in any folder
   HttpOrigins origins;                 // of pages that may call
-  std::string chat_template;           // in place of the model's; empty: none
-  // A line for each request, for a log; may be empty. Called on the server's threads.
+  std::string chat_template;           // replaces the model's; empty: it does not
+  // Gets a line per request, for a log; may be empty. Called on the server's threads.
   std::function<void(const std::string&)> log;
 };
 
 class Server {
  public:
-  // What the options ask of the heap beside the engine; goes into ServingOptions before planning.
+  // Adds the heap that the options need besides the engine to ServingOptions, before planning.
   static void book(const InferenceOptions& options, const ServerOptions& server, ServingOptions& serving);
 
-  // Listens: /health answers 503 until the model is there. Throws Error(run) where the address is taken.
+  // Starts to listen: /health answers 503 until the model is loaded. Throws Error(run) when the address is in use.
   Server(const ServerOptions& options, const ServingPlan& plan);
   ~Server();
 
   std::string url() const;
-  // Steps the model on the calling thread, the one that made it, until `should_end` gives true and what runs has ended:
-  // then new requests are refused. `should_end` is asked ten times a second and more; so is `should_reload`, where
-  // there is one: true means that the adapters are to be read again from their folders. Throws Error for an adapter of
-  // the options that cannot be loaded.
+  // Steps the model on the calling thread, which must be the one that created it, until `should_end` returns true. New
+  // requests are then refused and running ones finish. `should_end` is called at least ten times a second, and so is
+  // `should_reload`, if given: true asks for the adapters to be read again from their folders. Throws Error for an
+  // adapter of the options that cannot be loaded.
   void run(ServedModel& model, const std::function<bool()>& should_end,
            const std::function<bool()>& should_reload = {});
 

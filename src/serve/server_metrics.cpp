@@ -36,7 +36,7 @@ std::string memory_text(const ServingPlan& plan, int64_t arena_high_water) {
   return out;
 }
 
-// Files of the plan, and weights that steps copy from below the device.
+// Files of the plan, and weights that steps copy from a lower tier.
 std::string below_text(const ServingPlan& plan, int64_t steps) {
   const StreamedWeights& streamed = plan.streamed;
   return gauge("headroom_disk_budget_bytes", "what --disk-memory allows", plan.plan.disk.budget_bytes) +
@@ -47,7 +47,7 @@ std::string below_text(const ServingPlan& plan, int64_t steps) {
                  steps * streamed.step_bytes);
 }
 
-// Parked sequences; `block_bytes`: 0 while the model is loaded.
+// Parked sequences; `block_bytes` is 0 while the model is loading.
 std::string park_text(const SchedulerCounts& c, int64_t block_bytes) {
   return gauge("headroom_sequences_parked", "sequences whose blocks lie in the park area", c.parked) +
          gauge("headroom_sequences_stalled", "running sequences that waited for a block in the last step", c.stalled) +

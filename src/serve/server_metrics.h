@@ -1,4 +1,4 @@
-// What a server counts, as text for Prometheus: vLLM's names, and our own of bytes.
+// The server's counters as text for Prometheus, with vLLM's names, and headroom's own for bytes.
 #pragma once
 
 #include <array>
@@ -13,11 +13,11 @@
 
 namespace headroom {
 
-// Seconds in buckets.
+// A histogram of seconds.
 class SecondsHistogram {
  public:
   void add(double seconds);
-  // Lines of a histogram of that name and help.
+  // The lines of the histogram, with that name and help text.
   std::string text(const std::string& name, const std::string& help) const;
 
  private:
@@ -31,28 +31,28 @@ class SecondsHistogram {
 class ServerMetrics {
  public:
   using Clock = std::chrono::steady_clock;
-  // Of one sequence.
+  // Times of one sequence.
   struct Times {
     Clock::time_point begun = Clock::now(), last = begun;
     int64_t tokens = 0;
   };
 
-  // A request that was admitted.
+  // Counts a request that was admitted.
   void request(int64_t prompt_tokens);
   void token(Times& times);
   void ended(const Times& times, SequenceEnd end);
-  // The scheduler's counts as they are now.
+  // Sets the scheduler's current counts.
   void set(const SchedulerCounts& counts);
   SchedulerCounts counts() const;
 
-  // The page of /metrics. `plan`: null while the model is loaded.
+  // The text of /metrics. `plan`: null while the model is loading.
   std::string text(const ServingPlan* plan, int64_t arena_high_water) const;
 
  private:
   mutable std::mutex mutex_;
   SchedulerCounts counts_;
   int64_t prompt_tokens_ = 0;
-  std::array<int64_t, 4> ends_{};  // by SequenceEnd, no_token as failed
+  std::array<int64_t, 4> ends_{};  // by SequenceEnd; no_token counts as failed
   SecondsHistogram first_token_, between_tokens_, whole_;
 };
 

@@ -1,4 +1,4 @@
-// The page at /: a chat, and the server's memory drawn live. One HTML file that asks for nothing but the API.
+// The page at /: a chat, and a live drawing of the server's memory. One HTML file that uses only the API.
 #pragma once
 
 #include <string_view>
@@ -9,13 +9,13 @@ namespace headroom {
 
 struct ServerPage {
   std::string_view text;
-  std::string_view style_hash, script_hash;  // "sha256-...", as a Content-Security-Policy has them
+  std::string_view style_hash, script_hash;  // "sha256-...", for a Content-Security-Policy
 };
 
-// Built from src/serve/page.
+// Generated from src/serve/page.
 extern const ServerPage kServerPage;
 
-// Answers with the page and a policy under which a browser runs its own script alone and sends to this server alone.
+// Sends the page, with a policy that lets the browser run only its own script and connect only to this server.
 void send_page(HttpExchange& exchange);
 
 }  // namespace headroom

@@ -58,9 +58,9 @@ class TextAnswer::Choice final : public SequenceListener {
   const int64_t index_;
   ChoiceText text_;
   std::optional<GrowingCall> forced_;
-  std::optional<CallFinder> finder_;  // of a stream that may have calls
+  std::optional<CallFinder> finder_;  // for a stream that may have calls
   std::vector<TokenText> prompt_;
-  AnswerPiece piece_;   // of a whole answer all, of a stream what is held back
+  AnswerPiece piece_;   // of a whole answer everything, of a stream what is held back
   bool begun_ = false;  // something was sent, or would have been
   std::shared_ptr<ServerMetrics::Times> this_times_ = std::make_shared<ServerMetrics::Times>();
 };
@@ -114,7 +114,7 @@ void TextAnswer::admitted(std::vector<SequenceId> ids) {
 
 void TextAnswer::refused(int status, const std::string& why) { refuse(*exchange_, ApiError(status, why)); }
 
-// The role of a chat's stream, the prompt's echo.
+// The role for a chat's stream, and the prompt's echo.
 void TextAnswer::begin_choice(Choice& choice) {
   if (std::exchange(choice.begun_, true)) return;
   AnswerPiece piece;
@@ -128,7 +128,7 @@ void TextAnswer::begin_choice(Choice& choice) {
     exchange_->event(writer_->piece(piece));
 }
 
-// Text, or in place of it what it says of a call that has to be made.
+// Holds text, or what it means if it must be a call.
 void TextAnswer::hold(Choice& choice, const std::string& text) {
   AnswerPiece& held = choice.piece_;
   if (!choice.forced_) {
@@ -162,7 +162,7 @@ AnswerPiece TextAnswer::held_piece(Choice& choice) {
   return piece;
 }
 
-// Tokens go with the first part that comes with them, or after them.
+// Tokens go out with the first part that comes with them or later.
 std::vector<AnswerPiece> TextAnswer::found_pieces(Choice& choice, std::vector<FoundPart> parts) {
   std::vector<AnswerPiece> pieces;
   for (FoundPart& part : parts) {
@@ -173,7 +173,7 @@ std::vector<AnswerPiece> TextAnswer::found_pieces(Choice& choice, std::vector<Fo
   return pieces;
 }
 
-// More than one of a stream that may have calls alone.
+// Several only for a stream that may have calls.
 std::vector<AnswerPiece> TextAnswer::last_pieces(Choice& choice, SequenceEnd end) const {
   const std::string rest = choice.text_.finish();
   std::vector<AnswerPiece> pieces;

@@ -1,4 +1,4 @@
-// An answer under way: its choices as they grow, sent whole at the end or piece by piece.
+// An answer in progress: its choices as they grow, sent whole at the end or in pieces.
 #pragma once
 
 #include <functional>
@@ -18,30 +18,30 @@ namespace headroom {
 
 class ServerMetrics;
 
-// What the worker makes of a request: its prompts in tokens, a grammar's matcher for each choice.
+// The worker's result for a request: its prompts as tokens, and a grammar's matcher for each choice.
 struct EncodedText {
   std::vector<std::vector<int32_t>> prompts;
-  std::vector<std::string> echoes;                        // of each prompt, where its text comes first
-  std::vector<std::shared_ptr<GrammarMatcher>> matchers;  // of each choice, or none
+  std::vector<std::string> echoes;                        // text of each prompt, if the answer starts with it
+  std::vector<std::shared_ptr<GrammarMatcher>> matchers;  // one per choice, or none
   std::vector<int32_t> stop_ids;
-  int64_t max_tokens = 0;  // of each choice
+  int64_t max_tokens = 0;  // per choice
 };
 
-// Made on the worker; all else happens on the thread that steps.
+// Created on the worker; everything else happens on the stepping thread.
 class TextAnswer : public std::enable_shared_from_this<TextAnswer> {
  public:
-  // `tokenizer` and `metrics` outlive the answer. `held` is kept until the answer's end: what was reserved for it.
+  // `tokenizer` and `metrics` must outlive the answer. `held` is the memory reserved for it, kept until it ends.
   TextAnswer(std::shared_ptr<HttpExchange> exchange, AnswerHead head, TextRequest request, EncodedText encoded,
              const Tokenizer& tokenizer, ServerMetrics& metrics, std::shared_ptr<void> held);
   ~TextAnswer();
 
-  // What the scheduler takes, all or nothing.
+  // The sequences for the scheduler, which takes all or none.
   std::vector<SequenceRequest> sequences(uint64_t client);
   // The scheduler took them: a stream begins.
   void admitted(std::vector<SequenceId> ids);
-  // It did not, or the server ends: refused before anything was sent.
+  // It did not, or the server is ending: refuses the request, before anything was sent.
   void refused(int status, const std::string& why);
-  // To be cancelled when the client has gone; none before admitted().
+  // The sequences to cancel when the client has left; empty before admitted().
   const std::vector<SequenceId>& ids() const { return ids_; }
   HttpExchange& exchange() { return *exchange_; }
   const EncodedText& encoded() const { return encoded_; }
@@ -60,7 +60,7 @@ class TextAnswer : public std::enable_shared_from_this<TextAnswer> {
   void finish();
 
   std::shared_ptr<HttpExchange> exchange_;
-  const std::string call_id_;  // what the ids of its calls begin with
+  const std::string call_id_;  // prefix of its calls' ids
   const TextRequest request_;
   const std::unique_ptr<AnswerWriter> writer_;
   EncodedText encoded_;
@@ -71,7 +71,7 @@ class TextAnswer : public std::enable_shared_from_this<TextAnswer> {
   std::vector<SequenceId> ids_;
   AnswerUsage usage_;
   size_t ended_ = 0;
-  std::string last_events_;  // of a stream: what its last choice ends with
+  std::string last_events_;  // for a stream: the events that end its last choice
   std::string error_;        // of the first choice that failed
   bool bad_grammar_ = false;
 };

@@ -48,7 +48,7 @@ EncoderLimits EncoderLimits::of(int64_t max_model_len) {
 }
 
 int64_t EncoderLimits::memory_bytes(int64_t tokenizer_file) const {
-  // Of a body: each JSON value and the name it has in an object; texts as JSON, as taken from it, as a chat's text.
+  // For a body: each JSON value with its name; its text as JSON, as the fields read it, and as a chat's text.
   constexpr int64_t kValue = 128, kTexts = 4;
   // The worker does one thing at a time: it renders a chat, then compiles a grammar.
   return kValue * body_values + kTexts * body_bytes + queued_bytes + embedding_bytes + grammar_bytes +
@@ -213,7 +213,8 @@ EncodedText TextEncoder::encode(const TextRequest& request, std::shared_ptr<void
   if (!request.ignores_end || request.grammar) out.stop_ids = stop_ids_;
   if (!request.grammar) out.stop_ids.insert(out.stop_ids.end(), request.stop_ids.begin(), request.stop_ids.end());
   fit(request, out);
-  // Prompts are held by the answer and by each sequence; a text's bytes, its tokens' parts where they are asked for.
+  // Prompts are held by the answer and by each sequence; a choice also holds its text, and parts for its tokens if
+  // asked for.
   constexpr int64_t kChoiceBytes = 4096, kTokenBytes = 8, kPartBytes = 160;
   int64_t bytes = 0;
   for (const std::vector<int32_t>& prompt : out.prompts) bytes += 4 * static_cast<int64_t>(prompt.size());

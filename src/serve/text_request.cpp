@@ -52,7 +52,7 @@ std::vector<std::string> read_stops(const JsonFields& fields) {
   return stops;
 }
 
-// Tokens that end the text: those asked for, the model's own where they count, and how soon one may come.
+// Tokens that end the text: those asked for, the model's own unless ignored, and the earliest position.
 void read_ends(const JsonFields& fields, int64_t vocab, TextRequest& out) {
   out.stops = read_stops(fields);
   out.ignores_end = fields.flag("ignore_eos").value_or(false);
@@ -119,7 +119,7 @@ void check_message(const OrderedJson& message, size_t at) {
       fields.refuse("content", "has a part that is not {\"type\":\"text\",\"text\":\"...\"}: this model reads text");
 }
 
-// Parts become one text, since templates of text models expect that; arguments of calls become objects where they are.
+// Joins parts to one text, since templates of text models expect that, and parses a call's arguments into objects.
 OrderedJson plain_message(OrderedJson message) {
   if (const auto content = message.find("content"); content != message.end() && content->is_array()) {
     std::string text;

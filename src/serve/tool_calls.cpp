@@ -23,7 +23,7 @@ OrderedJson parameters_of(const OrderedJson& tool) {
   return at == function.end() || at->is_null() ? OrderedJson{{"type", "object"}} : *at;
 }
 
-// References of a schema that has moved from the root to `place`. Values that are data stay as they are.
+// Rewrites the references of a schema that was moved from the root to `place`. Values that are data are not changed.
 void move_references(OrderedJson& schema, const std::string& place) {
   if (!schema.is_object() && !schema.is_array()) return;
   for (auto item = schema.begin(); item != schema.end(); ++item) {
@@ -65,7 +65,8 @@ ToolUse read_choice(const JsonFields& fields, bool has_tools) {
   return use;
 }
 
-// {"name","arguments"} of any of the tools. Each one's parameters are a definition, in which its references stay.
+// {"name","arguments"} for any of the tools. Each tool's parameters are a definition, in which its references stay
+// valid.
 OrderedJson any_call_schema(const OrderedJson& tools) {
   OrderedJson any = OrderedJson::array(), definitions = OrderedJson::object();
   for (const OrderedJson& tool : tools) {
@@ -98,7 +99,7 @@ GrammarSource call_grammar(const JsonFields& fields, const TextRequest& request)
   return source;
 }
 
-// {"name", "arguments"} or {"name", "parameters"} of a tool that there is.
+// {"name", "arguments"} or {"name", "parameters"} of an existing tool.
 std::optional<ToolCall> call_of(const OrderedJson& tools, std::string_view text, std::string_view id, size_t at) {
   const auto index = static_cast<int64_t>(at);
   const OrderedJson parsed = OrderedJson::parse(text, nullptr, false);

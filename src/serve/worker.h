@@ -14,7 +14,7 @@ class Worker {
   explicit Worker(size_t most_waiting) : most_waiting_(most_waiting), thread_([this] { work(); }) {}
   ~Worker() { stop(); }
 
-  // False where too many wait, or the worker has been stopped. Any thread.
+  // Returns false when too many jobs wait, or when the worker has been stopped. From any thread.
   bool add(std::function<void()> job) {
     {
       const std::lock_guard lock(mutex_);
@@ -24,7 +24,7 @@ class Worker {
     changed_.notify_one();
     return true;
   }
-  // Ends once the job under way has ended; those that wait are dropped.
+  // Waits for the current job; waiting jobs are dropped.
   void stop() {
     {
       const std::lock_guard lock(mutex_);
@@ -55,7 +55,7 @@ class Worker {
   std::condition_variable changed_;
   std::deque<std::function<void()>> jobs_;
   bool stopped_ = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // declared last, because it uses the others
 };
 
 }  // namespace headroom

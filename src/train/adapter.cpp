@@ -25,7 +25,7 @@ std::string last_parts(const std::string& name, size_t count) {
   return begin == std::string::npos ? name : name.substr(begin + 1);
 }
 
-// The last `count` parts of the names where all names of such an end are adapted, else whole names.
+// The last `count` parts of the names if all names with that ending are adapted, else whole names.
 std::vector<std::string> targets(const std::set<std::string>& adapted, const std::set<std::string>& all, size_t count) {
   std::set<std::string> others, found;
   for (const std::string& name : all)
@@ -37,8 +37,8 @@ std::vector<std::string> targets(const std::set<std::string>& adapted, const std
   return {found.begin(), found.end()};
 }
 
-// What PEFT calls target_modules and target_parameters. Where a layer has experts, transformers 5 has parameters of
-// these and of the router in place of modules.
+// PEFT's target_modules and target_parameters. In layers with experts, transformers 5 has parameters for these and for
+// the router instead of modules.
 struct Targets {
   std::set<std::string> modules, all_modules, parameters, all_parameters;
   bool doubled = false;  // gate_up_proj has twice the rank
@@ -67,7 +67,7 @@ Targets targets_of(const Plan& plan, const ModelSpec& spec, const LoraOptions& o
   return found;
 }
 
-// What PEFT writes for a gate_up_proj that stands for two modules: twice the rank counts as much.
+// PEFT's entry for a gate_up_proj that replaces two modules: twice the rank and twice alpha.
 void describe_experts(const Targets& targeted, const LoraOptions& options, Json& config) {
   config["target_parameters"] = targets(targeted.parameters, targeted.all_parameters, 3);
   if (!targeted.doubled) return;
@@ -102,7 +102,7 @@ Json adapter_config(const Plan& plan, const ModelFiles& model, const LoraOptions
   return config;
 }
 
-// The file's tensors: those that are loaded from it, and a tied embedding again as the head.
+// The file's tensors: those loaded from it, and a tied embedding also as the head.
 std::vector<AdapterTensor> file_tensors(const Plan& plan, const ModelSpec& spec, const LoraOptions& options) {
   std::vector<AdapterTensor> tensors = adapter_tensors(plan, options);
   if (!saves_tied_head(spec, options)) return tensors;

@@ -10,8 +10,8 @@
 
 namespace headroom {
 
-// Fresh adapters: A uniform in +-1 / sqrt(in) (PEFT's Kaiming start), by counter from `seed` and the name, whatever the
-// number of threads; B zero, so that the model begins as it was.
+// Fresh adapters: A is uniform in +-1 / sqrt(in) (as in PEFT), from `seed` and the name by counter, whatever the number
+// of threads; B is zero, so the model is unchanged at first.
 void init_adapter(Executor& executor, uint64_t seed);
 
 // Writes adapter_model.safetensors (A, B and the modules to save in the plan's dtypes, under PEFT's names) and

@@ -25,7 +25,7 @@ bool is_set(const Json& config, const char* key) {
   return !(at->is_object() || at->is_array()) || !at->empty();
 }
 
-// Whether `key` gives gate_up_proj alone a value, which is twice the adapter's own.
+// Whether `key` gives only gate_up_proj a value, and that is twice the adapter's own.
 bool is_doubled(const Json& config, const char* key, const char* own) {
   const auto at = config.find(key);
   if (at == config.end() || !at->is_object() || at->size() != 1 || !config.contains(own)) return false;
@@ -37,14 +37,14 @@ bool doubles_gate_up(const Json& config) {
   return is_doubled(config, "rank_pattern", "r") && is_doubled(config, "alpha_pattern", "lora_alpha");
 }
 
-// Ranks and alphas of their own are taken where PEFT writes them by itself: of experts' gates and ups together.
+// Separate ranks and alphas are accepted only as PEFT itself writes them: for experts' gates and ups together.
 void refuse_patterns(const fs::path& file, const Json& config) {
   if (doubles_gate_up(config)) return;
   if (is_set(config, "rank_pattern")) refuse(file, "rank_pattern is set: modules have different ranks");
   if (is_set(config, "alpha_pattern")) refuse(file, "alpha_pattern is set: modules have different alphas");
 }
 
-// What PEFT's LoraConfig can ask for beyond the two matrices of one rank.
+// Features of PEFT's LoraConfig beyond two matrices of one rank.
 void refuse_what_is_not_built(const fs::path& file, const Json& config) {
   constexpr std::pair<const char*, const char*> kOthers[] = {
       {"lora_bias", "biases in the adapter are not computed"},
@@ -144,7 +144,7 @@ std::optional<ExpertPair> expert_pair(const AdapterFiles& adapter, const WeightI
 
 namespace {
 
-// A tensor that an adapter's file may hold, and what it makes a target of lora_options().
+// A tensor that an adapter's file may hold, and the target in lora_options() that it belongs to.
 struct Wanted {
   std::vector<int64_t> shape;
   std::vector<std::string> targets;

@@ -42,7 +42,7 @@ class Tensors {
   }
 
  private:
-  // Of each parameter once: at its gate or its down.
+  // Each parameter once: at its gate or its down.
   void add_experts(ExpertWeight weight) {
     const std::string a = expert_lora_a(weight);
     if (weight.part == ExpertPart::up || !adapters_.contains(a)) return;
@@ -74,8 +74,8 @@ TensorView of_expert(const TensorView& part, int64_t expert, int64_t first, std:
   return {part.as<std::byte>() + (expert * own + first) * dtype_bytes(part.dtype), part.dtype, size};
 }
 
-// body(first, count) for pieces of the elements that a part has per expert, each of which has all experts' in
-// `staging`.
+// Calls body(first, count) for pieces of the elements that a part has per expert; `staging` holds the piece for all
+// experts.
 template <typename Body>
 void each_piece(const TensorView& part, int64_t width, std::span<std::byte> staging, const Body& body) {
   const int64_t experts = part.dims[0], own = part.count() / experts;

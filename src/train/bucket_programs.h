@@ -1,4 +1,4 @@
-// Which of a plan's programs runs a batch: that of the shortest length that holds its longest row.
+// Chooses the plan's program that runs a batch: that of the shortest length that holds its longest row.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ class BucketPrograms {
 
   // The program's name for rows of up to `longest` tokens. No heap allocation.
   const std::string& holding(int64_t longest) const;
-  // That of the full length.
+  // The program of the full length.
   const std::string& full() const { return names_.back(); }
 
  private:
-  std::vector<int64_t> lengths_;  // ascending, of all but the full length
+  std::vector<int64_t> lengths_;  // ascending, without the full length
   std::vector<std::string> names_;
 };
 

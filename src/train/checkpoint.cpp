@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::string_view kPrefix = "checkpoint-";
-constexpr int64_t kMaxStateBytes = 256 * 1024;  // of state.json, which has some 1500
+constexpr int64_t kMaxStateBytes = 256 * 1024;  // of state.json, which has about 1500
 
 std::optional<int64_t> step_of(const fs::path& directory) {
   const std::string name = directory.filename().string();
@@ -38,14 +38,14 @@ std::optional<int64_t> step_of(const fs::path& directory) {
   return step;
 }
 
-// The complete checkpoints of a directory; of their steps, in ascending order, no more than a pass over them needs.
+// The complete checkpoints of a directory. Of their steps it keeps, in ascending order, only as many as one pass needs.
 struct Checkpoints {
   static constexpr size_t kMost = 256;
   int64_t count = 0, newest = -1;
   std::vector<int64_t> oldest;  // at most kMost
 };
 
-// `kept`: a step whose checkpoint is left out.
+// `kept`: a step whose checkpoint is not removed.
 Checkpoints checkpoints_in(const fs::path& output_dir, int64_t kept = -1) {
   Checkpoints found;
   each_name_in(output_dir, [&](const std::string& name) {
@@ -63,7 +63,7 @@ fs::path checkpoint_of(const fs::path& output_dir, int64_t step) {
   return output_dir / fmt::format("{}{}", kPrefix, step);
 }
 
-// Whether weights that are trained are codes (passes/quantize_training.h).
+// Whether trained weights are stored as codes (passes/quantize_training.h).
 bool trains_codes(const Executor& executor) {
   const std::vector<PersistentTensor>& all = executor.plan().tensors;
   return std::any_of(all.begin(), all.end(), [](const PersistentTensor& tensor) {
@@ -82,7 +82,7 @@ void remove_checkpoints(const fs::path& output_dir, int64_t limit, int64_t kept)
   }
 }
 
-// Small files of the source model that belong beside the weights.
+// Small files of the source model that are copied with the weights.
 bool is_companion(const fs::path& file) {
   const std::string name = file.filename().string();
   if (name == "config.json" || name.find("safetensors") != std::string::npos) return false;
@@ -130,7 +130,7 @@ void write_config(const ModelFiles& model, const std::string& save_dtype, const 
 
 // Settings that a resumed run pins.
 std::map<std::string, std::string> techniques_at(const fs::path& file, const Json& json) {
-  if (!json.contains("techniques")) {  // of a version that knew these two
+  if (!json.contains("techniques")) {  // written by a version that only had these two
     const int64_t rows = count_at(file, json, "loss_chunk_rows");
     return {{std::string(kMicroBatch.name), std::to_string(count_at(file, json, "micro_batch_size"))},
             {std::string(kChunkedLoss.name), rows == 0 ? "off" : std::to_string(rows)}};

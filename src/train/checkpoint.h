@@ -1,5 +1,5 @@
-// Logical checkpoints: weights and optimizer states by name, and where the run stood; independent of plan, budget,
-// device. docs/checkpoint_format.md.
+// Checkpoints: weights and optimizer states by name, and the state of the run; independent of plan, budget and device.
+// docs/checkpoint_format.md.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,10 @@ struct RunState {
   std::map<std::string, std::string> techniques;  // Choices::pins, for a resumed run to choose again
   uint64_t data_key = 0;                          // of the token cache
   double best_eval_loss = 0;                      // 0 = none yet
-  int64_t best_step = 0;                          // that it was found at; 0 = none yet
+  int64_t best_step = 0;                          // at which it was found; 0 = none yet
   int64_t evals_since_best = 0;
-  LossScaleState scaling;  // of fp16
-  bool scaled = false;     // whether it is of a run that scaled its loss
+  LossScaleState scaling;  // for fp16
+  bool scaled = false;     // whether the run scaled its loss
   std::string options;     // the options that shape the run, a line each: "learning-rate=1e-4"
 };
 
@@ -43,20 +43,19 @@ std::string options_text(const TrainOptions& options);
 std::vector<std::string> changed_options(const std::string& before, const std::string& now);
 
 // Writes `directory`/model.safetensors, config.json and the model's other small files (HF layout). Weights that are
-// trained as codes are stored so, in compressed-tensors' form.
+// trained as codes are stored as codes, in compressed-tensors' format.
 void write_model(Executor& executor, const ModelFiles& model, const std::string& save_dtype,
                  const std::filesystem::path& directory);
 
-// Its config.json and other small files alone.
-// `quantization`: "quantization_config" of the weights beside it, null for numbers.
+// Only config.json and the other small files. `quantization`: "quantization_config" of the weights, null for plain
+// numbers.
 void write_model_files(const ModelFiles& model, const std::string& save_dtype, const std::filesystem::path& directory,
                        const Json& quantization = {});
 // The small files without config.json.
 void copy_companions(const ModelFiles& model, const std::filesystem::path& directory);
 
 // Writes O/checkpoint-STEP atomically and removes the oldest beyond --save-total-limit; with --load-best-model-at-end
-// the best one stays besides. Throws Error(run) on I/O errors; the older
-// checkpoints then still stand.
+// the best one is also kept. Throws Error(run) on I/O errors; the older checkpoints then remain.
 void save_checkpoint(Executor& executor, const ModelFiles& model, const RunState& state, const TrainOptions& options);
 
 // The newest complete checkpoint of an output directory.
@@ -67,7 +66,7 @@ std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::pa
 void load_checkpoint(Executor& executor, const ModelFiles& model, const LoraOptions& lora,
                      const std::filesystem::path& checkpoint);
 
-// Fills the weights alone: the same, without states.
+// Fills only the weights, without states.
 void load_weights_of_checkpoint(Executor& executor, const ModelFiles& model, const LoraOptions& lora,
                                 const std::filesystem::path& checkpoint);
 

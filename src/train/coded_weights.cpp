@@ -18,7 +18,7 @@ struct Blocks {
   int64_t end = 0;
 };
 
-// One weight on its way into the arena, some of its blocks after the other.
+// A weight that is being written to the arena, some blocks at a time.
 class Coding {
  public:
   Coding(Executor& executor, const PersistentTensor& weight, const SafetensorsSet& files, const std::string& stored)
@@ -29,7 +29,7 @@ class Coding {
         elements_(element_count(weight.place.type.dims)),
         layout_(storage_layout(storage_, elements_)),
         base_(executor.tensor(weight.name).as<std::byte>()) {
-    // An eighth of the staging holds scales, as much what codes of scales need, the rest is of the weight's numbers.
+    // An eighth of the staging is for scales, as much for what codes of scales need, the rest for the weight's numbers.
     const std::span<std::byte> staging = executor.staging("load");
     const size_t eighth = staging.size() / 8 / 1024 * 1024;
     HR_CHECK(eighth > 0, "{} bytes of staging", staging.size());
@@ -61,7 +61,7 @@ class Coding {
     return scales_.first(static_cast<size_t>(blocks.end - blocks.begin));
   }
 
-  // body(first, values) for the elements first .. end of the stored tensor, a piece at a time.
+  // Calls body(first, values) for the elements first .. end of the stored tensor, a piece at a time.
   template <typename Body>
   void each_piece(int64_t first, int64_t end, const Body& body) {
     const auto most = static_cast<int64_t>(values_.size());

@@ -1,4 +1,4 @@
-// Weights that the arena keeps as codes in blocks (passes/quantize_weights.h), made of a checkpoint's tensors.
+// Weights that the arena keeps as codes in blocks (passes/quantize_weights.h), computed from a checkpoint's tensors.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace headroom {
 
-// body(block, first element, values) for the part of every block that a piece holds, on the team; the piece begins at
-// element `first` of the weight.
+// Calls body(block, first element, values) for the part of every block that a piece holds, on the team; the piece
+// begins at element `first` of the weight.
 template <typename Body>
 void each_block_part(const Storage& storage, int64_t first, std::span<const float> values, const Body& body) {
   const int64_t block = storage.block, end = first + static_cast<int64_t>(values.size());
@@ -28,15 +28,15 @@ void each_block_part(const Storage& storage, int64_t first, std::span<const floa
   });
 }
 
-// Scales as codes: less their mean those of the signed dynamic map, in blocks with a scale each (QLoRA, section 3,
-// "Double Quantization").
+// Scales as codes: after subtracting their mean, codes of the signed dynamic map, in blocks with a scale each (QLoRA,
+// section 3, "Double Quantization").
 struct CodedScales {
   float mean = 0;
   std::vector<float> outer;
   std::vector<uint8_t> codes;
 };
 float mean_of(std::span<const float> scales);
-// `scales` lose their mean; `outer` has one element for each `block` of them, `codes` one for each.
+// Subtracts the mean from `scales`; `outer` has one element for each `block` of them, `codes` one for each.
 void code_scales(std::span<float> scales, float mean, int64_t block, std::span<float> outer, std::span<uint8_t> codes);
 
 // Quantises a stored tensor (F32, F16 or BF16) into a weight of the arena, piece by piece through the staging of

@@ -11,9 +11,9 @@
 namespace headroom {
 namespace {
 
-constexpr size_t kLongestLine = 4096;  // of those that runs write; they have some 300 bytes
+constexpr size_t kLongestLine = 4096;  // of lines written by runs, which have about 300 bytes
 
-// Whether a line of metrics.jsonl is an object of a step up to `step`, or of none.
+// Whether a line of metrics.jsonl is an object of a step up to `step`, or without a step.
 bool is_up_to(const Json& row, int64_t step) {
   if (!row.is_object()) return false;
   const auto at = row.find("step");

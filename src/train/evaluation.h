@@ -12,15 +12,15 @@ namespace headroom {
 struct EvaluationResult {
   double loss = 0;  // mean over targets
   int64_t targets = 0;
-  std::optional<int64_t> hits;  // targets with the largest logit; of models that predict classes or masked tokens
-  bool classes = false;         // targets are the classes of samples: their perplexity means nothing
+  std::optional<int64_t> hits;  // targets with the largest logit; only for models that predict classes or masked tokens
+  bool classes = false;         // targets are classes of samples, for which perplexity has no meaning
 
   double accuracy() const {
     return targets > 0 ? static_cast<double>(hits.value_or(0)) / static_cast<double>(targets) : 0;
   }
-  // "loss 0.6931, perplexity 2.00": the figures that say something of such targets.
+  // "loss 0.6931, perplexity 2.00": the figures that are meaningful for such targets.
   std::string describe() const;
-  // Joins another set's result: the mean over the targets of both.
+  // Combines with another set's result: the mean over the targets of both.
   void add(const EvaluationResult& other);
 };
 
@@ -37,9 +37,9 @@ class BatchPort final : public HostPort {
   const BatchReader* reader_ = nullptr;
 };
 
-// Runs over the cache in batches of `batch_rows` sequences, packed ones where there are `packs` (at most `max_batches`;
-// 0 = all), micro-batches of `micro_batch`; `targets` makes them rows, whose labels are `classes` or
-// tokens. No heap call per batch.
+// Runs over the cache in batches of `batch_rows` sequences, packed ones if `packs` is given (at most `max_batches`; 0 =
+// all), in micro-batches of `micro_batch`; `targets` turns them into rows, whose labels are `classes` or tokens. No
+// heap call per batch.
 EvaluationResult evaluate_cache(Executor& executor, BatchPort& port, const TokenCache& cache, int64_t seq_length,
                                 int64_t micro_batch, int64_t batch_rows, int64_t max_batches,
                                 const RowTargets& targets = {}, const PackIndex* packs = nullptr, bool classes = false);

@@ -18,7 +18,7 @@ void fill_zeros(Executor& executor, const TensorView& view) {
                  [](int64_t, std::span<std::byte> piece) { std::fill(piece.begin(), piece.end(), std::byte{0}); });
 }
 
-// What a run begins with beside its weights and adapters.
+// The initial state of a run other than its weights and adapters.
 void begin(Executor& executor) {
   executor.run("load", {});
   for (const PersistentTensor& tensor : executor.plan().tensors)

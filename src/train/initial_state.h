@@ -1,4 +1,4 @@
-// The weights and optimizer states that a run begins with.
+// The initial weights and optimizer states of a run.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace headroom {
 
-// Weights of the model's files, `missing` ones and adapters drawn with the options' seed, or those of the adapter that
-// is trained further; states zero; then runs "load". Throws Error as read_weights() and load_adapter().
+// Weights from the model's files, `missing` ones and adapters initialised from the options' seed, or those of the
+// adapter that is trained further; states zero; then runs "load". Throws Error as read_weights() and load_adapter().
 void fill_fresh(Executor& executor, const ModelFiles& model, const TrainOptions& options,
                 std::span<const WeightInfo> missing);
 
-// The same with every weight drawn, codes zero: of a run that is measured and thrown away. Needs no files.
+// The same with every weight random and codes zero, for a run that is only measured. Needs no files.
 void fill_drawn(Executor& executor, const ModelSpec& spec, uint64_t seed);
 
-// Weights and states of the checkpoint, and in notes what differs from the run that wrote it. `data_key`: of the
+// Weights and states of the checkpoint, and in notes the differences from the run that wrote it. `data_key`: of the
 // training data. Throws Error(format).
 void fill_from_checkpoint(Executor& executor, const ModelFiles& model, const TrainOptions& options,
                           const ResumePoint& from, uint64_t data_key, int64_t total_steps, const TrainEvents& events);

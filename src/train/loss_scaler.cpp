@@ -16,7 +16,7 @@ struct Preset {
   int64_t initial_scale_power, loss_scale_window, hysteresis;
   double min_loss_scale;
 };
-// torch has no least scale: below 2^-24 a gradient that overflows has no meaning in f16 any more.
+// torch has no minimum scale: below 2^-24 an overflowing gradient has no meaning in f16.
 constexpr Preset kTorch{16, 2000, 1, 0x1p-24}, kDeepSpeed{16, 1000, 2, 1};
 
 template <typename Number>

@@ -1,4 +1,4 @@
-// The two steps of a run that are measured kernel by kernel: measured.json and operations.json.
+// The two steps of a run in which each kernel is measured: measured.json and operations.json.
 #pragma once
 
 #include <filesystem>
@@ -11,17 +11,17 @@
 
 namespace headroom {
 
-// Memory in the first step, time in the second. Allocates when made and when it writes.
+// Measures memory in the first step, time in the second. Allocates in the constructor and when it writes.
 class MeasuredSteps {
  public:
-  // Of the plan's program "train_step"; the files go to `directory`.
+  // For the plan's program "train_step"; the files are written to `directory`.
   MeasuredSteps(const Plan& plan, std::filesystem::path directory);
 
-  // Before a step of `trips` micro-batches that runs the measured program: follows its kernels, while there is
-  // something left to measure.
+  // Before a step of `trips` micro-batches that runs the measured program: follows its kernels as long as something
+  // remains to be measured.
   void begin(Executor& executor, int64_t trips);
-  // After it. Where all is measured, or the run ends with this step, writes the files and counts what was resident
-  // into `peak`. Throws Error(run) on I/O errors.
+  // After it. Once everything is measured, or if the run ends with this step, writes the files and includes the
+  // measured resident set in `peak`. Throws Error(run) on I/O errors.
   void end(Executor& executor, bool last, RecordedPeak& peak);
 
  private:

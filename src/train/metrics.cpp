@@ -68,7 +68,7 @@ void Metrics::sync() { ::fdatasync(descriptor_); }
 
 namespace {
 
-// A member of the object, where there is one.
+// A member of the object if there is one.
 std::string early_stop_member(const std::optional<EarlyStop>& stop) {
   if (!stop) return "";
   return fmt::format(", \"early_stop\": {{\"evaluations\": {}, \"best_step\": {}, \"best_eval_loss\": {}}}",

@@ -42,10 +42,10 @@ struct RunSummary {
   int64_t arena_measured_bytes = 0;
   int64_t disk_planned_bytes = 0;  // of the scratch file
   int64_t disk_measured_bytes = 0;
-  std::optional<int64_t> device_outside_arena_bytes;  // at the end, as DeviceMemory has it
+  std::optional<int64_t> device_outside_arena_bytes;  // at the end, as in DeviceMemory
   int64_t process_peak_rss_bytes = 0;
   int64_t budget_bytes = 0;
-  int64_t started_unix_ms = 0;  // of process.json: the start that this end belongs to
+  int64_t started_unix_ms = 0;  // of process.json: the start to which this end belongs
   int64_t steps = 0;
   int64_t total_steps = 0;
   int stopped_by = 0;  // the signal, or 0

@@ -17,7 +17,7 @@ bool looks_like_hub_id(const std::string& text) {
 }  // namespace
 
 int64_t own_header_bytes(const ModelSpec& spec) {
-  constexpr int64_t kEntry = 144;  // of a tensor, beside its name
+  constexpr int64_t kEntry = 144;  // per tensor, in addition to its name
   int64_t bytes = 0;
   for (const WeightInfo& weight : model_weights(spec)) {
     const int64_t parts = weight.name.find('*') == std::string::npos ? 1 : spec.experts.count;

@@ -1,4 +1,4 @@
-// A model as files.
+// The files of a model.
 #pragma once
 
 #include <filesystem>
@@ -12,23 +12,23 @@ namespace headroom {
 // Its directory (empty for a bare config.json), weights, config and spec.
 struct ModelFiles {
   std::filesystem::path directory;
-  std::filesystem::path weights;  // what SafetensorsSet::open takes: the directory, or its .gguf
+  std::filesystem::path weights;  // the argument of SafetensorsSet::open: the directory, or its .gguf
   HfConfig config;
   ModelSpec spec;
 };
 
-// Reads config.json of a directory, or a bare config.json, or a .gguf by itself or in a directory. Throws Error(usage)
-// for a missing path (a Hub id gets the remedy), Error(format) for what is inside.
+// Reads config.json of a directory, or a bare config.json, or a .gguf (the file or its directory). Throws Error(usage)
+// for a missing path (a Hub id gets the remedy), Error(format) for malformed contents.
 ModelFiles open_model(const std::filesystem::path& model);
 
-// Refuses quantised checkpoints by name; unless they are needed as numbers, those alone whose codes are not read.
+// Refuses quantised checkpoints by name; only those whose codes cannot be read, unless plain numbers are needed.
 enum class QuantizedRule { codes_are_read, never };
 void refuse_quantized(const ModelFiles& model, std::string_view purpose, QuantizedRule rule = QuantizedRule::never);
 
-// Lengths of the headers that a run writes, at most: of its weights, and of its optimizer's two states for each.
+// Upper bounds of the header lengths that a run writes: of its weights, and of its optimizer's two states for each.
 int64_t own_header_bytes(const ModelSpec& spec);
-// What the header of a file of a run's own checkpoint has at most: a longer one was not written by it, and its tables
-// are not booked.
+// Upper bound for the header of a file in a run's own checkpoint: a longer one was not written by the run, and its
+// tables are not booked.
 int64_t most_own_header_bytes(const ModelSpec& spec);
 
 }  // namespace headroom

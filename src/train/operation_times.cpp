@@ -16,7 +16,7 @@ struct OperationTime {
   double flops = 0, bytes = 0, seconds = 0, predicted = 0;
 };
 
-// One group's identity: what the kernel is chosen by, as far as a reader needs it.
+// The key of a group: the properties by which the kernel is chosen, as far as a reader needs them.
 std::string group_of(const Instruction& instruction) {
   std::string operands;
   auto out = std::back_inserter(operands);

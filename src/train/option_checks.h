@@ -8,7 +8,7 @@
 
 namespace headroom::option_checks {
 
-// All throw Error(usage) naming the option (without its dashes), the value and what is wanted.
+// All throw Error(usage) naming the option (without its dashes), the value and the allowed values.
 [[noreturn]] void refuse(std::string_view option, std::string_view value, std::string_view wanted);
 void at_least(std::string_view option, int64_t value, int64_t least);  // and at most 2^40
 void real_in(std::string_view option, double value, double least, double most);

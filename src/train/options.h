@@ -1,4 +1,4 @@
-// The options of `train` and `plan`, a part for each concern. Members are named as their options; `headroom train
+// The options of `train` and `plan`, one struct per topic. Members are named like their options; `headroom train
 // --help` has their meanings.
 #pragma once
 
@@ -24,7 +24,7 @@ struct BatchOptions {
   int64_t max_seq_length = 0;  // 0 = min(model, 512)
   int64_t global_batch_size = 8;
   int64_t micro_batch_size = 0;   // 0 = the planner's choice
-  double mlm_probability = 0.15;  // of masked models: share of the tokens that are targets
+  double mlm_probability = 0.15;  // for masked models: share of the tokens that are targets
   bool shuffle = true;
 };
 
@@ -47,7 +47,7 @@ struct ScheduleOptions {
 
 struct OptimizerOptions {
   std::string optim = "adamw";
-  std::string optim_args;  // "k=v,k=v": what else the optimizer has
+  std::string optim_args;  // "k=v,k=v": the optimizer's other settings
   double weight_decay = 0;
   double adam_beta1 = 0.9;
   double adam_beta2 = 0.999;
@@ -68,18 +68,18 @@ struct ReportingOptions {
   std::string report_to = "none";  // or tensorboard
 };
 
-// Budgets, and the device that they are of.
+// Budgets, and their device.
 struct MachineOptions {
   int64_t memory = 0;       // bytes
-  int64_t host_memory = 0;  // bytes of the host's memory beside a device; 0 = keep nothing there
+  int64_t host_memory = 0;  // bytes of host memory, with a device that has its own; 0 = keep nothing there
   std::filesystem::path disk_directory;
   int64_t disk_memory = 0;  // bytes of a file in disk_directory; 0 = keep nothing there
   bool force = false;
   std::string device = "cpu";
   int threads = 0;  // 0 = those of a named profile, else the machine's
   std::string profile;
-  bool runs_here = false;    // on the CPU: what a named profile describes and this machine lacks is left out
-  int64_t caller_bytes = 0;  // held by the program around the engine: a part of what the budgets hold
+  bool runs_here = false;    // on the CPU: avoid instructions that a named profile has and this machine lacks
+  int64_t caller_bytes = 0;  // held by the program around the engine: a part of the budgets
 };
 
 struct TrainOptions {
@@ -92,7 +92,7 @@ struct TrainOptions {
   ReportingOptions reporting;
   MachineOptions machine;
   TechniqueOptions techniques;
-  uint64_t seed = 42;  // of shuffling, dropout, masks, and weights that are drawn
+  uint64_t seed = 42;  // of shuffling, dropout, masks, and random weights
 };
 
 // The dtype of the final model: --save-dtype, by default the master precision.
@@ -100,10 +100,10 @@ std::string saved_dtype(const SavingOptions& saving, const TechniqueOptions& tec
 
 // The optimizer and its settings. Throws Error(usage) for an unknown name or argument.
 OptimizerSettings optimizer_settings(const OptimizerOptions& options);
-// The optimizer of the same rule whose states take 8 bits; empty where there is none. Throws as above.
+// The optimizer with the same rule and 8-bit states; empty if there is none. Throws as above.
 std::string_view optimizer_in_8_bits(const OptimizerOptions& options);
 
-// Check ranges and words that need no file: of a part, and of a run. Throw Error(usage) naming option, value and
+// Check ranges and words that need no file: of one struct, and of a run. Throw Error(usage) naming option, value and
 // remedy.
 void check_options(const BatchOptions& options);
 void check_options(const MachineOptions& options);

@@ -1,4 +1,4 @@
-// Where a run begins: at a checkpoint, at step 0 of a fresh directory, or at step 0 again.
+// The start of a run: at a checkpoint, at step 0 of a fresh directory, or at step 0 again.
 #pragma once
 
 #include <filesystem>
@@ -18,8 +18,8 @@ struct ResumePoint {
   bool resumes() const { return !checkpoint.empty(); }
 };
 
-// What --resume-from-checkpoint means. `note` gets a line where a run starts over. Throws Error(usage) where there is
-// no such checkpoint, Error(format) for what its state.json holds.
+// Resolves --resume-from-checkpoint. `note` gets a line if a run starts over. Throws Error(usage) if there is no such
+// checkpoint, Error(format) for a malformed state.json.
 ResumePoint find_resume_point(const SavingOptions& saving, const std::function<void(const std::string&)>& note);
 
 // Refuses an output directory that is a file or holds another run. Throws Error(usage). Reads only.

@@ -35,7 +35,7 @@ class Sets {
 
   SequenceSet open(const std::vector<fs::path>& files, bool evaluates, const std::string& name) {
     SequenceSet set{name, open_cache(files, path("cache", evaluates, name)), std::nullopt};
-    ::malloc_trim(0);  // what the tokenizer held
+    ::malloc_trim(0);  // the tokenizer's memory
     if (!choices_.flag("packing")) return set;
     const SampleOrder order(set.cache.sequences(), evaluates ? 0 : options_.seed, !evaluates && options_.data.shuffle);
     set.packs = PackIndex::open_or_build(set.cache, order, choices_.seq_length, path("packs", evaluates, name));

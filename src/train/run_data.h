@@ -15,7 +15,7 @@
 
 namespace headroom {
 
-// Files that are evaluated together; without a name where the run has one plain set.
+// Files that are evaluated together; without a name if the run has a single plain set.
 struct EvaluationFiles {
   std::string name;
   std::vector<std::filesystem::path> files;
@@ -26,17 +26,17 @@ struct EvaluationFiles {
 // holds. Throws Error(usage) for a malformed name.
 std::vector<EvaluationFiles> evaluation_files(std::span<const std::string> values);
 
-// Checks the names, and that what needs an evaluation has one. Throws Error(usage).
+// Checks the names, and that options which need an evaluation have one. Throws Error(usage).
 void check_evaluation(const EvaluationOptions& options);
 
-// A token cache and, in a run that packs, which of its sequences share one.
+// A token cache and, for a run that packs, which of its sequences share one.
 struct SequenceSet {
   std::string name;  // of an evaluation set, or empty
   TokenCache cache;
   std::optional<PackIndex> packs;
 
   int64_t samples() const { return packs ? packs->packs() : cache.sequences(); }
-  // Of what makes the order of samples, with the seed.
+  // A hash of everything that determines the order of samples, with the seed.
   uint64_t key() const { return packs ? packs->key() : cache.key(); }
   const PackIndex* packs_or_null() const { return packs ? &*packs : nullptr; }
 };
@@ -46,8 +46,8 @@ struct RunData {
   std::vector<SequenceSet> evaluation;
 };
 
-// Opens or builds the caches of `--data` and `--eval-data` in options.output_dir, which exists, for this plan. When it
-// throws, no cache of a fresh run is left (those of a resumed one stay).
+// Opens or builds the caches of `--data` and `--eval-data` in options.output_dir, which exists, for this plan. If it
+// throws, caches of a fresh run are removed (those of a resumed one stay).
 RunData open_run_data(const TrainOptions& options, const ModelFiles& model, const Plan& plan, bool resumes);
 
 // "data: 12 sequences, 340 tokens, ..." for people.

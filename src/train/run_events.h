@@ -1,4 +1,4 @@
-// What a training run tells its watcher, and what the watcher may ask of it.
+// Events of a training run, and requests to it.
 #pragma once
 
 #include <atomic>
@@ -21,10 +21,10 @@ struct StepReport {
   int64_t tokens = 0;
   double seconds = 0;
   int64_t resident_bytes = 0;        // of the process, after the step
-  std::optional<double> accuracy;    // share of targets with the largest logit; of classes and masked tokens
-  std::optional<double> loss_scale;  // that gradients bore; of fp16
+  std::optional<double> accuracy;    // share of targets with the largest logit; for classes and masked tokens
+  std::optional<double> loss_scale;  // of the step's gradients; for fp16
   bool skipped = false;              // by the loss scale: a gradient was not finite, and nothing was updated
-  int64_t samples = 0;               // of models that classify, else 0
+  int64_t samples = 0;               // for models that classify, else 0
 
   double per_second(int64_t count) const { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
 };

@@ -1,5 +1,4 @@
-// What a run writes of its steps and evaluations: metrics.jsonl, and TensorBoard's event files where they are asked
-// for.
+// The log of a run's steps and evaluations: metrics.jsonl, and TensorBoard's event files if requested.
 #pragma once
 
 #include <filesystem>
@@ -15,14 +14,14 @@ namespace headroom {
 // Steps are appended without heap calls.
 class RunLog {
  public:
-  // In `directory`; the run goes on at `first_step`. Throws Error(run).
+  // In `directory`; the run starts or continues at `first_step`. Throws Error(run).
   RunLog(const ReportingOptions& reporting, const std::filesystem::path& directory, int64_t first_step);
 
-  // Writes the steps that --logging-steps asks for, and the last. Throws Error(run) on I/O errors, as the next two.
+  // Writes the steps selected by --logging-steps, and the last. Throws Error(run) on I/O errors, as the next two.
   void step(const StepReport& report);
   // `set`: the evaluated set's name; empty for all sets.
   void evaluation(int64_t step, const std::string& set, const EvaluationResult& result);
-  // What was written is on disk.
+  // Syncs what was written to disk.
   void sync() { metrics_.sync(); }
 
  private:

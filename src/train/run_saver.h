@@ -1,4 +1,4 @@
-// What a run saves: checkpoints, each step once, and the final model.
+// Saves checkpoints, each step once, and the final model.
 #pragma once
 
 #include <filesystem>
@@ -13,18 +13,18 @@ namespace headroom {
 
 class RunSaver {
  public:
-  // What is given by reference outlives it.
+  // References must outlive it.
   RunSaver(const TrainOptions& options, const ModelFiles& model, Executor& executor, const TrainEvents& events,
            RunLog& log);
 
-  // Checkpoint of the executor's tensors as they are after state.step; nothing where it is saved. Throws Error(run) on
-  // I/O errors.
+  // Saves a checkpoint of the executor's tensors after state.step, unless it is saved already. Throws Error(run) on I/O
+  // errors.
   void checkpoint(const RunState& state);
-  // Whether the best model so far, where the state knows one, was kept.
+  // Whether the best model so far was kept, if the state has one.
   bool has_best(const RunState& state) const;
-  // Fills the weights with those of the best step, where that is not the last.
+  // Restores the weights of the best step, if that is not the last.
   void load_best(const RunState& state);
-  // The model, or the adapter, into the output directory. Throws as checkpoint().
+  // Writes the model, or the adapter, to the output directory. Throws as checkpoint().
   void final_model();
 
  private:

@@ -1,5 +1,5 @@
-// What a step is given in numbers: learning-rate schedules, as transformers'
-// get_{linear,cosine,constant}_schedule_with_warmup compute them, and the scalars of the update.
+// The numbers of a step: learning-rate schedules, as transformers' get_{linear,cosine,constant}_schedule_with_warmup
+// compute them, and the scalars of the update.
 #pragma once
 
 #include "optim/step_scalars.h"
@@ -12,7 +12,7 @@ namespace headroom {
 double learning_rate_at(const ScheduleOptions& options, int64_t step, int64_t total);
 
 // The scalars of step `step` (from 1) at that rate, whose global batch has so many targets. The optimizer counts its
-// own steps, which are those that were not left out. Makes no heap call.
+// own steps, without skipped ones. Makes no heap call.
 StepScalars step_scalars(const TrainOptions& options, const OptimizerSettings& settings, double rate, int64_t step,
                          int64_t targets, const LossScaleState& scaling = {});
 

@@ -1,4 +1,4 @@
-// What a step's kernels did to the process: the resident set after each in the first step, its seconds in the second.
+// Measures a step's kernels: the resident set after each in the first step, its seconds in the second.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace headroom {
 
-// Follows a program through its loops, told after each kernel. Allocates when made, never later.
+// Follows a program through its loops; called after each kernel. Allocates only in the constructor.
 class StepProbe {
  public:
   explicit StepProbe(const PlanProgram& program);
 
-  // Before a step; `trips` of every loop. The first step sees memory, the last begun one time.
+  // Before a step; `trips` of every loop. The first step measures memory, the last begun one time.
   void begin(int64_t trips);
   // After each kernel of the step, in order.
   void after_kernel();
@@ -24,7 +24,7 @@ class StepProbe {
   std::string json() const;
   // The largest resident set in json(), bytes.
   int64_t highest_resident() const;
-  // By instruction, of the last begun step.
+  // By instruction, for the last begun step.
   std::span<const double> seconds() const { return seconds_; }
   std::span<const int64_t> calls() const { return calls_; }
 

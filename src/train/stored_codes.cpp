@@ -39,7 +39,7 @@ class Reader {
                 "re-download the checkpoint, or quantise it again");
   }
 
-  // A tensor of the weight, which it must be of this type with so many elements.
+  // A tensor of the weight, checked for this type and number of elements.
   std::string take(const std::string& name, StoredType type, int64_t elements) {
     const StoredTensor* tensor = files_.find(name);
     if (!tensor) refuse(name, "is missing");
@@ -50,7 +50,7 @@ class Reader {
     return name;
   }
 
-  // A table of what codes stand for, which must be the one that is known.
+  // A table of the codes' values, which must equal the known one.
   void take_table(const std::string& name, std::span<const float> known) {
     take(name, StoredType::f32, static_cast<int64_t>(known.size()));
     std::vector<float> found(known.size());
@@ -162,7 +162,7 @@ void read_codes(const SafetensorsSet& files, const StoredCodes& stored, int64_t 
   if (stored.little_nibbles) turn_packed(stored.storage.payload_bits, into);
 }
 
-// Scales that are stored as they are, from block `first` on.
+// Scales that are stored as plain numbers, from block `first` on.
 void read_plain_scales(const SafetensorsSet& files, const StoredCodes& stored, int64_t first, std::span<float> into) {
   if (stored.in_blocks) return files.gguf()->read_scales(files.at(stored.scales).file, first, into);
   read_floats(files, stored.scales, first, into);

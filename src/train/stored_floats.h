@@ -1,4 +1,4 @@
-// Numbers between fp32 and what files and arenas store: F32, BF16 or F16, rounded to nearest even.
+// Conversion between fp32 and stored numbers: F32, BF16 or F16, rounded to nearest even.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace headroom {
 
-// The type of "float32", "bfloat16" or "float16", as --save-dtype and config.json have them.
+// The type named "float32", "bfloat16" or "float16", as in --save-dtype and config.json.
 std::optional<StoredType> stored_float(std::string_view dtype);
 
 // to[i] = from[i]; `from` has to.size() numbers of that type, at any address.

@@ -7,7 +7,7 @@
 namespace headroom {
 namespace {
 
-// An option of adapters where none are trained would be passed over in silence, and all weights trained.
+// Without adapters, an option for adapters would be silently ignored and all weights trained.
 void refuse_settings_without_adapters(const LoraOptions& lora) {
   const LoraOptions unset;
   const char* given = lora.alpha != unset.alpha                       ? "lora-alpha"

@@ -1,4 +1,4 @@
-// The options of techniques: what changes how a step is computed, not what it is given.
+// The options of techniques: they change how a step is computed, not its inputs.
 #pragma once
 
 #include <map>
@@ -19,13 +19,13 @@ struct TechniqueOptions {
   std::vector<std::string> freeze;  // patterns of weights that are not trained
   bool packing = false;             // several rows in a sequence
   bool group_by_length = false;     // batches of rows of similar length
-  double max_grad_norm = 1.0;       // 0 = never clipped
+  double max_grad_norm = 1.0;       // 0 = no clipping
   std::string arithmetic = "free";
-  std::vector<std::string> allow;           // kinds or techniques that the planner may take too
+  std::vector<std::string> allow;           // kinds or techniques that the planner may also use
   std::map<std::string, std::string> pins;  // --technique: name -> on | off | value
 };
 
-// The dtype that a run keeps its weights in: "float32", "bfloat16" or "float16".
+// The dtype in which a run keeps its weights: "float32", "bfloat16" or "float16".
 std::string master_dtype(const TechniqueOptions& options);
 
 // Checks ranges and words. Throws Error(usage) naming option, value and remedy.

@@ -12,8 +12,8 @@ namespace {
 
 bool classifies(const ModelFiles& model) { return model.spec.objective == Objective::classification; }
 
-// Takes what the run computes again out of metrics.jsonl. The step whose evaluation stays, or -1: it is not evaluated
-// again at the end.
+// Removes from metrics.jsonl what the run computes again. Returns the step whose evaluation stays, or -1: it is not
+// evaluated again at the end.
 int64_t cut_what_is_redone(const SavingOptions& saving, const ResumePoint& from) {
   if (!from.resumes() && !from.restarts) return -1;
   const bool evaluated = cut_metrics(saving.output_dir / "metrics.jsonl", from.state.step);
@@ -56,7 +56,7 @@ void TrainingLoop::begin_state() {
   begin_scaling();
 }
 
-// Goes on with the scale of a checkpoint, unless another stays.
+// Continues with the scale of a checkpoint, unless the options fix another.
 void TrainingLoop::begin_scaling() {
   const int64_t skipped = state_.scaling.skipped;
   if (!scaler_.scales() || !state_.scaled || parts_.options.techniques.fp16.loss_scale > 0)
@@ -129,7 +129,7 @@ void TrainingLoop::tell_evaluation(const std::string& set, const EvaluationResul
   if (parts_.events.evaluated) parts_.events.evaluated(state_.step, set, result);
 }
 
-// Keeps the best model, and ends a run that stops getting better.
+// Keeps the best model, and ends a run that no longer improves.
 void TrainingLoop::check_loss(double loss) {
   const EvaluationOptions& options = parts_.options.evaluation;
   if (record_evaluation(loss, state_) && options.load_best_model_at_end) saver_.checkpoint(state_);

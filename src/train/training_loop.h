@@ -18,7 +18,7 @@
 
 namespace headroom {
 
-// What a loop works on; all of it outlives the loop.
+// The inputs of a loop; all of them outlive it.
 struct TrainingParts {
   const TrainOptions& options;
   const ModelFiles& model;
@@ -38,10 +38,9 @@ class TrainingLoop {
   // Error(run).
   TrainingLoop(const TrainingParts& parts, const ResumePoint& from, int64_t total_steps);
 
-  // Steps, evaluations, checkpoints. Throws Error(run) on I/O errors, where the device fails, and where training
-  // diverges.
+  // Steps, evaluations, checkpoints. Throws Error(run) on I/O errors, if the device fails, and if training diverges.
   void run();
-  // The last evaluation, checkpoint and model, and run.json.
+  // Writes the last evaluation, checkpoint and model, and run.json.
   void finish();
 
   int64_t steps() const { return state_.step; }

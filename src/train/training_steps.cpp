@@ -10,7 +10,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The first steps of a run take the plan's full length, whatever their rows: what is planned has then been used.
+// The first steps of a run use the plan's full length, whatever their rows, so that all planned memory has been used
+// once.
 constexpr int64_t kFullLengthSteps = 2;
 
 }  // namespace

@@ -15,12 +15,12 @@ namespace headroom {
 
 class TrainingSteps {
  public:
-  // Of a run of `total_steps` over `data`, whose rows become `targets`. What is given by reference outlives it.
+  // For a run of `total_steps` over `data`, whose rows become `targets`. References must outlive it.
   TrainingSteps(const TrainOptions& options, Executor& executor, BatchPort& port, const SequenceSet& data,
                 const RowTargets& targets, bool classifies, int64_t total_steps);
 
-  // The step after state.step, which it advances. No heap call but in the first two steps and the last. Throws
-  // Error(run) where the device fails.
+  // Runs the step after state.step, which it advances. No heap call except in the first two steps and the last. Throws
+  // Error(run) if the device fails.
   StepReport run(RunState& state);
 
   int64_t total() const { return total_; }

@@ -48,7 +48,7 @@ void read_converted(const Source& source, const Name& name, StoredType type, int
   }
 }
 
-// From one type to another, piece by piece where both are narrow. The threads share the pieces.
+// Converts from one type to another, piece by piece if both are narrow. The threads share the pieces.
 void convert(StoredType type, std::span<const std::byte> from, StoredType to_type, std::byte* to) {
   constexpr int64_t kPiece = 1024, kGrain = 16 * kPiece;
   const int64_t width = stored_type_bytes(type), to_width = stored_type_bytes(to_type);
@@ -62,7 +62,7 @@ void convert(StoredType type, std::span<const std::byte> from, StoredType to_typ
   });
 }
 
-// body(name, view) for each tensor of a checkpoint that a tensor of the arena is stored as.
+// Calls body(name, view) for each tensor of a checkpoint that stores the arena's tensor.
 template <typename Body>
 void each_part(const PersistentTensor& tensor, const TensorView& view, const Body& body) {
   if (tensor.role != Role::parameter) return body(tensor.name, view);
@@ -130,7 +130,7 @@ std::vector<float> read_floats(const SafetensorsFile& file, const StoredTensor& 
 
 namespace {
 
-// What the checkpoint holds of a weight; null where a head may miss.
+// The checkpoint's tensor of a weight; null if a head may be missing.
 const StoredTensor* checked_weight(const ModelSpec& spec, const SafetensorsSet& files, const WeightInfo& weight,
                                    HeadRule head) {
   const std::string name = stored_weight_name(spec, files, weight.name);
@@ -195,7 +195,7 @@ void load_tensor(Executor& executor, const TensorView& into, const SafetensorsSe
 
 namespace {
 
-// Codes that the checkpoint has, or those of its numbers.
+// The checkpoint's codes, or codes computed from its numbers.
 void load_codes(Executor& executor, const PersistentTensor& tensor, const ModelSpec& spec,
                 const SafetensorsSet& files) {
   const WeightInfo weight{tensor.name, tensor.place.type.dims};

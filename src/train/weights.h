@@ -25,17 +25,17 @@ void check_weights(const ModelSpec& spec, const SafetensorsSet& files, HeadRule 
 void read_floats(const SafetensorsFile& file, const StoredTensor& tensor, int64_t first, std::span<float> into);
 void read_floats(const SafetensorsSet& files, const std::string& stored_name, int64_t first, std::span<float> into);
 std::vector<float> read_floats(const SafetensorsFile& file, const StoredTensor& tensor);
-// The whole tensor into the arena, f32, bf16 or f16, without staging.
+// Reads the whole tensor into the arena, f32, bf16 or f16, without staging.
 void read_tensor(Executor& executor, const SafetensorsFile& file, const StoredTensor& tensor, const TensorView& into);
-// How a file stores what the arena holds as it is: f32, bf16, f16, or u8.
+// The type in which a file stores the arena's tensor unchanged: f32, bf16, f16, or u8.
 StoredType stored_as(DType dtype);
 // The checkpoint's spelling of a weight's name: as it is, or without an optional prefix, or with the old names of
 // LayerNorm's weight and bias, gamma and beta; empty when it is missing.
 std::string stored_weight_name(const ModelSpec& spec, const SafetensorsSet& files, const std::string& name);
 
-// Reads every parameter of the plan but adapters into the arena in the plan's dtype (f32, bf16 or f16): in place where
-// the file has it too, else chunk by chunk through the staging of program "load". What the files lack (check_weights
-// says what may be missing) is left alone. Throws Error as SafetensorsFile::read.
+// Reads every parameter of the plan except adapters into the arena in the plan's dtype (f32, bf16 or f16): directly if
+// the file has the same type, else chunk by chunk through the staging of program "load". Weights that the files lack
+// (check_weights says which may be missing) are left alone. Throws Error as SafetensorsFile::read.
 void read_weights(Executor& executor, const ModelSpec& spec, const SafetensorsSet& files);
 // The same, then runs "load" (tables, narrow copies).
 void load_weights(Executor& executor, const ModelSpec& spec, const SafetensorsSet& files);
@@ -44,13 +44,12 @@ void load_weights(Executor& executor, const ModelSpec& spec, const SafetensorsSe
 void load_tensor(Executor& executor, const TensorView& into, const SafetensorsSet& files,
                  const std::string& stored_name);
 
-// Appends a tensor of the arena to a file that declares it as `stored`, both f32, bf16 or f16; what must be
-// converted goes through `staging`.
+// Appends a tensor of the arena to a file that declares it as `stored`, both f32, bf16 or f16; conversions go through
+// `staging`.
 void write_tensor(SafetensorsWriter& writer, const std::string& name, const Executor& executor, const TensorView& view,
                   StoredType stored, std::span<std::byte> staging);
 
-// Writes the plan's tensors of a role (narrow copies left out) to a safetensors file as `stored`, u8 as it
-// is.
+// Writes the plan's tensors of a role (without narrow copies) to a safetensors file as `stored`; u8 is unchanged.
 void save_tensors(Executor& executor, Role role, StoredType stored, const std::filesystem::path& path);
 
 }  // namespace headroom

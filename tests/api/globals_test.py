@@ -1,27 +1,27 @@
-"""What the engine's libraries keep that can be written and is not a session's: each is named here with the reason.
+"""Writable data of the engine's libraries that does not belong to a session: each variable must be listed here with the reason.
 
-Usage: globals_test.py FOLDER     FOLDER of a build, whose libheadroom_*.a are read
+Usage: globals_test.py FOLDER     FOLDER: a build folder, whose libheadroom_*.a are read
 """
 import pathlib
 import re
 import subprocess
 import sys
 
-# Made once, behind the compiler's guard, and never changed: any thread may read it.
+# Created once, guarded by the compiler, and then constant: any thread may read them.
 MADE_ONCE = ('ops()::registry', 'backends()::built', 'devices()::built', 'elementwise_rows()::rows', 'update_rows()::rows', 'optimizers()::registry', 'cpu_kernels()::kernels', 'Attrs::items[abi:cxx11]() const::none', 'onednn_engine()::engine',
              'instruction_set()::usable', 'tiles_permitted()::permitted', 'evict_tensor(headroom::TensorView const&)::unordered',
              'usual_size()::first', 'libgomp()::functions')
-# Of the thread, not of the process.
+# Per thread.
 OF_A_THREAD = ('usual_size()::size', 'team_size()::size', 'place()::here', 'look_for_neighbours(headroom::team::SpinRule&)::before', 'mode_of_thread')
-# Shared on purpose, each with its own lock or atomics.
+# Shared on purpose, each with a lock or atomics.
 SHARED = ('account()::instance', 'the_team()::team')
-# Not the engine: the command line, doctor's tables, the pages of reports and the load generator.
+# Not part of the engine: the command line, doctor's tables, report pages and the load generator.
 BESIDE = re.compile(r'libheadroom_(cli|doctor|report|bench_serve)|cuda')
 SECTION = re.compile(r'\.(data|bss|tdata|tbss)(?!\.rel\.ro)')
 
 
 def written_of(archive):
-    """Names of the symbols in sections that can be written."""
+    """Names of the symbols in writable sections."""
     listed = subprocess.run(['nm', '-C', '--defined-only', '--format=sysv', archive], check=True, capture_output=True, text=True).stdout
     for line in listed.splitlines():
         fields = [field.strip() for field in line.rsplit('|', 6)]
@@ -30,7 +30,7 @@ def written_of(archive):
 
 
 def is_known(name):
-    if name.startswith(('std::', 'CLI::', 'boost::', 'fmt::')):  # constants of others, and what Asio keeps for its threads
+    if name.startswith(('std::', 'CLI::', 'boost::', 'fmt::')):  # constants of other libraries, and what Asio keeps for its threads
         return True
     return any(name.endswith(known) for known in MADE_ONCE + OF_A_THREAD + SHARED)
 

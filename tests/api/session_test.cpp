@@ -1,4 +1,4 @@
-// The public API: the command line's plans and numbers, refusals as exceptions.
+// The public API: plans and numbers equal those of the command line, refusals are exceptions.
 #include "headroom/headroom.h"
 
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@
 
 namespace headroom::api {
 
-// A class of the API is one pointer, so that what stands behind it may change without a change for its callers.
+// A class of the API is one pointer, so its implementation may change without a change for callers.
 static_assert(sizeof(Session) == sizeof(std::shared_ptr<void>) && sizeof(Plan) == sizeof(std::shared_ptr<void>));
 static_assert(sizeof(Error) == sizeof(std::runtime_error) + sizeof(std::shared_ptr<void>));
 static_assert(sizeof(Refusal) == sizeof(Error) + sizeof(std::shared_ptr<void>));
@@ -94,7 +94,7 @@ TEST_F(ApiSession, ABudgetThatHoldsNoPlanIsARefusalWithItsFigures) {
   EXPECT_THROW(small.generate("x"), Refusal);
 }
 
-// What the program around the engine holds is a part of what the budget holds.
+// The budget includes the memory of the calling program.
 TEST_F(ApiSession, BooksTheCallingProgram) {
   const std::int64_t before = session().plan().minimum_bytes();
   std::vector<char> held(64 << 20, 'x');

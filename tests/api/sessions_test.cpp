@@ -1,4 +1,4 @@
-// Sessions of one process, one after the other and at the same time: each keeps its promises, and the process's
+// Several sessions in one process, one after another and at the same time: each keeps its budget, and the process's
 // constant part is counted once.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-// Holds each of `count` threads until all have come, or for half a minute: then whoever came is alone.
+// Holds each of `count` threads until all have arrived, for at most half a minute.
 class Meeting {
  public:
   explicit Meeting(int count) : missing_(count) {}
@@ -41,7 +41,7 @@ struct Outcome {
   bool met = true;
 };
 
-// A budget's part that all sessions of the process share: it is in the plan of each.
+// The part of a budget that all sessions of the process share; it is in each plan.
 std::int64_t shared_bytes(const json& plan) {
   return plan["process"]["code"].get<std::int64_t>() + plan["process"]["caller"].get<std::int64_t>();
 }
@@ -54,7 +54,7 @@ class Sessions : public testing::Test {
     more.insert(more.end(), {{"memory", memory}, {"threads", threads}, {"max-seq-length", "32"}});
     return Session(path("model"), std::move(more));
   }
-  // Two budgets, teams and plans.
+  // Two sessions with different budgets, teams and plans.
   Session roomy() const { return session("128MiB", "2"); }
   Session tight() const { return session("112MiB", "1", {{"technique", "recompute=on"}, {"global-batch-size", "6"}}); }
 
@@ -78,7 +78,7 @@ class Sessions : public testing::Test {
   TemporaryDirectory directory_;
 };
 
-// Both are between their second and third step at the same moment.
+// Both train at the same time: they meet between the second and the third step.
 TEST_F(Sessions, AtTheSameTimeTrainAsAlone) {
   const Outcome a = train(roomy(), "a"), b = train(tight(), "b");
   ASSERT_NE(a.losses, b.losses);
@@ -98,7 +98,7 @@ TEST_F(Sessions, AtTheSameTimeTrainAsAlone) {
   }
 }
 
-// What both plans count of the process is there once: the process stays inside their sum less that.
+// Both plans count the process's constant part, which exists once: the process stays within their sum minus that part.
 TEST_F(Sessions, AtTheSameTimeTheProcessHoldsItsConstantPartOnce) {
   Meeting meeting(2);
   Outcome a, b;
@@ -111,7 +111,7 @@ TEST_F(Sessions, AtTheSameTimeTheProcessHoldsItsConstantPartOnce) {
   EXPECT_LE(std::max(a.most_resident, b.most_resident), peak(a) + peak(b) - once);
 }
 
-// A session that begins beside another does not find the other's arena, nor what it brought, in its own budget.
+// A session that starts while another runs does not count the other's memory in its own budget.
 TEST_F(Sessions, ABudgetDoesNotCountTheOtherSession) {
   const std::int64_t alone = roomy().plan(options("out")).minimum_bytes();
   std::int64_t beside = 0;
@@ -163,7 +163,7 @@ TEST_F(Sessions, GenerateAndEvaluateBesideATraining) {
   EXPECT_EQ(beside.losses, alone.losses);
 }
 
-// A refusal, a callback's exception and a request to stop concern the session that they are of.
+// A refusal, an exception of a callback or a stop request affects only its own session.
 TEST_F(Sessions, EndEachForItself) {
   const Outcome alone = train(roomy(), "alone");
   Meeting meeting(2);

@@ -1,4 +1,4 @@
-// Structure of the backward pass: which nodes, in which order, adding where. Values are compared in tests/oracle.
+// Structure of the backward pass: which nodes, in which order, adding to what. tests/oracle compares values.
 #include "autodiff/differentiate.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,8 @@ Type floats(std::initializer_list<int64_t> dims) {
 const Attrs kPlain{{"layout", "out_in"}, {"bias", int64_t{0}}, {"residual", int64_t{0}}};
 const Attrs kResidual{{"layout", "out_in"}, {"bias", int64_t{0}}, {"residual", int64_t{1}}};
 
-// embedding -> body -> head (tied to the embedding when `tied`) -> loss, differentiated for the weights in `trained`.
+// embedding -> body -> head (tied to the embedding if `tied`) -> loss, differentiated with respect to the weights in
+// `trained`.
 class Network {
  public:
   Network() : build_(graph_, add_program(graph_, "p"), find_op) {
@@ -51,7 +52,7 @@ class Network {
     verify_or_throw(graph_, "differentiate");
   }
 
-  // Ops of a stage in program order.
+  // Ops of a stage, in program order.
   std::vector<std::string> ops(Stage stage) const {
     std::vector<std::string> names;
     for (NodeId id : graph_.region(build_.region()).nodes)
@@ -127,8 +128,8 @@ TEST(Differentiate, FrozenWeightsCostNothing) {
   Network net;
   const ValueId below = net.weight("below", {8, 8}), above = net.weight("above", {8, 8});
   net.differentiate_from(net.linear(net.linear(net.begin(), below), above), net.head, {above});
-  EXPECT_EQ(net.count("linear_dw"), 1);  // of `above` alone
-  EXPECT_EQ(net.count("linear_dx"), 0);  // nothing trained lies below
+  EXPECT_EQ(net.count("linear_dw"), 1);  // only that of `above`
+  EXPECT_EQ(net.count("linear_dx"), 0);  // no trained weight lies below
   EXPECT_EQ(net.count("embedding_grad"), 0);
 }
 
@@ -138,7 +139,7 @@ TEST(Differentiate, AValueReadTwiceGathersBothCotangents) {
   const ValueId x = net.begin();
   const ValueId y = net.build().call("linear", {x, w, x}, kResidual);
   net.differentiate_from(y, net.head, {net.embed, net.head, w});
-  // The residual's cotangent is an addend of the product or a node of its own; either way one value reaches the
+  // The residual's cotangent is an addend of the product or a separate node; in both cases one value reaches the
   // embedding.
   EXPECT_EQ(net.count("embedding_grad"), 1);
   EXPECT_LE(net.count("add"), 1);

@@ -1,5 +1,5 @@
-// A backend that the library does not know plans and runs a block: its profile, alignment, scratch, capabilities,
-// kernels and device lie in toy/.
+// A backend outside the library plans and runs a block, with its own profile, alignment, scratch, capabilities, kernels
+// and device (toy/).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -165,7 +165,7 @@ TEST(ToyBackend, IsKnownByName) {
   }
 }
 
-// Every call of an op that the toy does not have is refused when it is prepared, with the backend's name.
+// Preparing a call of an op that the toy does not support is refused with the backend's name.
 TEST(ToyBackend, HasNoKernelsButItsOwn) {
   const std::unique_ptr<Device> device = open_device("toy", toy_profile(1).facts);
   KernelSpec spec{"scale", {}, {{DType::f32, {4}, {}}}, {{DType::f32, {4}, {}}}, 0};

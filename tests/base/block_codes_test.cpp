@@ -23,7 +23,7 @@ std::vector<float> there_and_back(CodeTable table, int bits, const std::vector<f
   return out;
 }
 
-// The least distance to a value that some code stands for.
+// The smallest distance from `value` to a value that a code represents.
 float least_distance(CodeTable table, float scale, float value) {
   float least = INFINITY;
   for (const float known : code_values(table)) least = std::min(least, std::fabs(known * scale - value));
@@ -45,7 +45,7 @@ TEST(BlockCodes, EightBitsRoundToWithinHalfAStep) {
   for (size_t i = 0; i < values.size(); ++i) EXPECT_LE(std::fabs(out[i] - values[i]), 0.5001f * scale) << i;
 }
 
-// By the tables of bitsandbytes: the block's largest magnitude is exact, zero too.
+// With the tables of bitsandbytes, the block's largest magnitude and zero are exact.
 TEST(BlockCodes, TheLargestMagnitudeAndZeroAreExact) {
   for (const CodeTable table : {CodeTable::nf4, CodeTable::fp4}) {
     const std::vector<float> out = there_and_back(table, 4, {0.0f, -3.5f, 3.5f, 0.0f});

@@ -16,7 +16,7 @@ TEST(RecordedPeak, IsTheKernelsOrWhatWasRecordedAboveIt) {
   EXPECT_EQ(peak.bytes(), above);
 }
 
-// What is dropped of the code comes back as it runs.
+// Dropped pages of code are loaded again when the code runs.
 TEST(ReleaseWhatIsBehind, GivesBackFreeMemoryAndGoesOn) {
   {
     std::vector<std::unique_ptr<char[]>> small;

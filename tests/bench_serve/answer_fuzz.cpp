@@ -1,5 +1,5 @@
-// Arbitrary bytes as the body of a streamed answer: read in pieces they give what they give as a whole. The first byte
-// is the size of a piece.
+// Arbitrary bytes as the body of a streamed answer: read in pieces they give the same as when read whole. The first
+// byte is the size of a piece.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

@@ -1,4 +1,4 @@
-// Server-sent events, in whatever pieces they come.
+// Server-sent events that arrive in arbitrary pieces.
 #include "bench_serve/event_reader.h"
 
 #include <gmock/gmock.h>

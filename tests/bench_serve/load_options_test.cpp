@@ -1,4 +1,4 @@
-// Addresses, arrivals and requests: what is made of options, and what is refused.
+// Addresses, arrivals and requests made from options, and refused options.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The message and the remedy of what a call throws; empty where it throws nothing.
+// The message and the remedy that a call throws; empty if it does not throw.
 template <typename Call>
 std::string refused(const Call& call) {
   try {
@@ -62,7 +62,7 @@ TEST(Arrivals, HaveTheRateAndAreTheSameForASeed) {
     }
     const double mean = sum / kCount, variance = squares / kCount - mean * mean;
     EXPECT_NEAR(mean, 0.05, 0.002);
-    EXPECT_NEAR(variance / (mean * mean), 1 / burstiness, 0.1 / burstiness);  // of a gamma distribution
+    EXPECT_NEAR(variance / (mean * mean), 1 / burstiness, 0.1 / burstiness);  // for a gamma distribution
     EXPECT_GT(different, kCount / 2);
   }
   EXPECT_EQ(Arrivals(std::numeric_limits<double>::infinity(), 1, 0).next_gap(), 0);
@@ -200,7 +200,7 @@ TEST(MemoryWatch, ReadsBothKindsOfCgroups) {
   EXPECT_EQ(first.peak(), 900);
   write("memory.current", "100\n");
   write("memory.events", "low 0\nhigh 3\nmax 2\noom 1\noom_kill 1\n");
-  MemoryWatch second = MemoryWatch::of_cgroup(folder);  // of a kernel without memory.peak
+  MemoryWatch second = MemoryWatch::of_cgroup(folder);  // a kernel without memory.peak
   write("memory.current", "700\n");
   EXPECT_EQ(second.sample(), 700);
   write("memory.current", "50\n");

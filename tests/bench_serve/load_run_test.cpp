@@ -1,4 +1,4 @@
-// Loads against a server of scripted answers: what is measured, and how failures are told apart.
+// Loads against a server with scripted answers: measured values, and kinds of failures.
 #include "bench_serve/load_run.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ void complete(const Exchange& exchange) {
   exchange->end_events();
 }
 
-// Answers the request of index I by the I-th script, and those beyond by the last.
+// Answers request I with script I, and requests beyond the last script with that one.
 class ScriptedServer {
  public:
   using Script = std::function<void(const Exchange&)>;
@@ -45,7 +45,7 @@ class ScriptedServer {
     thread_ = std::thread([this] { server_.run(); });
   }
   ~ScriptedServer() { stop(); }
-  // What its scripts have written may be read then.
+  // Afterwards, what its scripts have written may be read.
   void stop() {
     server_.stop();
     if (thread_.joinable()) thread_.join();
@@ -134,7 +134,7 @@ TEST(LoadRun, WaitsForASlowServerBetweenPieces) {
   ASSERT_EQ(result.records.at(0).outcome, Outcome::completed);
   EXPECT_GE(result.records[0].first - result.records[0].begun, 0.06);
   EXPECT_GE(result.records[0].ended - result.records[0].begun, 0.12);
-  EXPECT_EQ(result.records[0].output_tokens, -1);  // no usage: pieces are counted
+  EXPECT_EQ(result.records[0].output_tokens, -1);  // without usage, pieces are counted
   EXPECT_EQ(result.records[0].tokens(), 2);
 }
 
@@ -174,7 +174,7 @@ TEST(LoadRun, TellsFailuresApart) {
   ScriptedServer server(scripts);
   LoadOptions options = load_of(server.url(), static_cast<int64_t>(cases.size()));
   options.request_rate =
-      1e6;  // one after the other would wait for Retry-After; the order of arrival is that of scripts
+      1e6;  // one after another, they would wait for Retry-After; requests arrive in the order of the scripts
   options.max_concurrency = 0;
   std::map<std::string, int64_t> expected, seen;
   const LoadResult result = run(options);

@@ -1,4 +1,4 @@
-// The figures of a load, as table, JSON and page.
+// The summary of a load as table, JSON and page.
 #include "bench_serve/load_summary.h"
 
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Two completed requests, of 1 + 2 and of 2 + 4 seconds with 3 and 5 tokens, a refusal and a broken stream.
+// Two completed requests (1 + 2 and 2 + 4 seconds, 3 and 5 tokens), a refusal and a broken stream.
 LoadResult small_result() {
   LoadResult result;
   result.seconds = 8;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/bundle.sh: its archive, unpacked elsewhere, runs with no library of this machine but glibc's. Usage: bundle_test.py BUILD_FOLDER"""
+"""The archive of tools/bundle.sh, unpacked elsewhere, needs no library of this machine except glibc's. Usage: bundle_test.py BUILD_FOLDER"""
 import os
 import re
 import subprocess

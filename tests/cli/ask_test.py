@@ -1,4 +1,4 @@
-"""`headroom doctor --ask`: questions on stderr, answers from a pipe, and the answer again."""
+"""`headroom doctor --ask`: questions on stderr, answers from a pipe, and the new answer."""
 
 import json
 import unittest

@@ -1,4 +1,4 @@
-"""`bench-serve`: loads a server of this program, and what it refuses."""
+"""`bench-serve`: loads a headroom server; refusals."""
 
 import json
 import socket
@@ -54,7 +54,7 @@ class BenchServeTest(ProgramTest):
         self.assertGreater(json.loads((self.root / "r.json").read_text())["completed"], 0)
 
     def test_refusals(self):
-        with socket.socket() as held:  # nobody listens there
+        with socket.socket() as held:  # without a listener
             held.bind(("127.0.0.1", 0))
             free = f"http://127.0.0.1:{held.getsockname()[1]}"
             self.assert_refused(["bench-serve", "--base-url", free], 1, free, "/v1/models")

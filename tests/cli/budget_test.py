@@ -1,4 +1,4 @@
-"""Exit 3: what does not fit is refused with the shortfall, the least budget and what would help; nothing is written."""
+"""Exit code 3: a run that does not fit is refused with the shortfall, the least budget and what would help; nothing is written."""
 
 import json
 import re
@@ -6,7 +6,7 @@ import unittest
 
 from program import CONFIG, ProgramTest
 
-# Activations, logits and optimizer states that outweigh the process.
+# Activations, logits and optimizer states are larger than the process's own memory.
 WIDE = {**CONFIG, "vocab_size": 20000, "hidden_size": 128, "intermediate_size": 384, "num_attention_heads": 4, "num_key_value_heads": 4, "max_position_embeddings": 512}
 OPTIONS = ["--threads", "1", "--global-batch-size", "8", "--max-seq-length", "512"]
 
@@ -115,7 +115,7 @@ class Budget(ProgramTest):
         parts = {"text": ('{"text":"short"}', '{"text":"', "some words, ", 12, '"}'),
                  "ids": ('{"input_ids":[1,2],"labels":[1,2]}', '{"labels":[1,2],"input_ids":[1,2],"other":[5', ",5", 2, "]}")}
         for name, (short, begin, piece, size, end) in parts.items():
-            with open(self.root / "long.jsonl", "w", encoding="ascii") as file:  # in pieces: a child's peak begins at its parent's
+            with open(self.root / "long.jsonl", "w", encoding="ascii") as file:  # written in pieces: a child's peak starts at its parent's
                 file.write(f"{short}\n{begin}")
                 for _ in range(((16 << 20) - 65536) // (1000 * size)):
                     file.write(1000 * piece)

@@ -1,4 +1,4 @@
-"""config.json and tokenizer.json that cannot be meant: refused with key, value and remedy."""
+"""Invalid config.json and tokenizer.json: refused with key, value and remedy."""
 
 import json
 import unittest

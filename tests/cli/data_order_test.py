@@ -1,4 +1,4 @@
-"""Packing, length buckets and the histogram of lengths, as a user runs them."""
+"""Packing, length buckets and the histogram of lengths through the command line."""
 
 import json
 import unittest
@@ -77,10 +77,10 @@ class DataOrder(ProgramTest):
         self.assertEqual(buckets["length_buckets"], [16, 32, 48])
         self.assertGreater(buckets["process_bytes"], plain["process_bytes"])
         self.assertEqual([phase["name"] for phase in buckets["phases"]], [phase["name"] for phase in plain["phases"]])
-        # One row to a batch: the same rows as without, the longest first.
+        # With one row per batch: the same rows as without buckets, the longest first.
         self.assertEqual(self.steps("buckets")[1]["tokens"], 64)
         self.assertEqual(sorted(line["tokens"] for line in self.steps("buckets").values()), sorted(line["tokens"] for line in self.steps("plain").values()))
-        # The other way round too: whatever the order, nothing beyond the plan is touched.
+        # And in reverse: whatever the order, the run stays within the plan.
         self.train("last", *base, "--group-by-length", "true", "--technique", "length-buckets=on", "--seed", 7, "--shuffle", "true", data="ascending.jsonl")
         self.assert_arena_as_planned("last")
 
@@ -100,7 +100,7 @@ class DataOrder(ProgramTest):
         self.train("trimmed", *base, "--group-by-length", "true", data="short.jsonl")
         padded = [line["loss"] for line in self.steps("padded").values()]
         trimmed = [line["loss"] for line in self.steps("trimmed").values()]
-        # Other rows share a step: their mean over the epoch's targets is the same.
+        # Steps have other rows, but the mean over the epoch's targets is the same.
         tokens = [line["tokens"] - 4 for line in self.steps("trimmed").values()]
         self.assertEqual(sum(tokens), 4 * (33 - 4))
         mean = sum(loss * count for loss, count in zip(trimmed, tokens)) / sum(tokens)
@@ -140,7 +140,7 @@ class DataOrder(ProgramTest):
         self.assertIn("automatic", explained.stdout)
         for item in ("no zeroing of gradients", "no-grad evaluation", "fused pointwise ops", "asynchronous loading"):
             self.assertIn(item, explained.stdout)
-        # Without --explain the data is not read, and the plan is the same.
+        # Without --explain the data is not read; the plan is the same.
         self.assertEqual(self.call(*arguments, "--json", "--data", "absent.jsonl").stdout, self.call(*arguments, "--json").stdout)
 
 

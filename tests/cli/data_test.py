@@ -1,4 +1,4 @@
-"""Data files that cannot be trained on: refused with file and line before step 0, nothing left behind."""
+"""Invalid data files: refused with file and line before step 0, without leaving files."""
 
 import json
 import unittest

@@ -1,4 +1,4 @@
-"""--disk-memory: the plan says what lies on disk, the run is bitwise the plain one, and nothing is left in the directory."""
+"""--disk-memory: the plan lists what is on disk, the run is bitwise equal to the plain one, and the directory is left empty."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""serve of encoders: embeddings against a forward pass in plain Python, pooling, whole inputs, what is refused."""
+"""serve with encoders: embeddings against a forward pass in plain Python, pooling, uncut inputs, refusals."""
 
 import concurrent.futures
 import json
@@ -37,7 +37,7 @@ def dot(a, b):
 
 
 def hidden_states(w, ids, first):
-    """Of the last layer, in double precision."""
+    """The last layer's hidden states in double precision."""
     def linear(x, name):
         return [[dot(row, column) + bias for column, bias in zip(w[name + ".weight"], w[name + ".bias"])] for row in x]
 

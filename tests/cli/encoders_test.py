@@ -210,7 +210,7 @@ class Encoders(ProgramTest):
         return [line for line in self.metrics(out) if "eval_loss" in line][-1]["eval_accuracy"]
 
     def test_classes_are_learnt_from_fresh_weights(self):
-        # A "not" turns the class of one sentence in four: words alone say 75 %.
+        # A "not" inverts the class of one sentence in four: words without order reach only 75 %.
         self.assertGreater(self.learn_sentences("reviews", DATA / "tokenizers", DATA / "text/reviews", 5120), 0.80)
         if (SHARED / "data/text/sst2").exists():  # the larger class has 51 %
             self.assertGreater(self.learn_sentences("sst2", SHARED / "data/tokenizers", SHARED / "data/text/sst2", 30522), 0.70)

@@ -66,7 +66,7 @@ class Evaluation(ProgramTest):
             self.assert_refused(self.train_arguments("out", option, 2), 2, f"{option} without evaluation", "--eval-data")
 
     def test_the_best_model_is_kept_and_ends_the_run(self):
-        # A rate this high spoils the model: the first evaluation is the best one.
+        # A learning rate this high damages the model: the first evaluation is the best.
         more = ["--eval-data", "first.jsonl", "--eval-steps", 1, "--save-steps", 1, "--save-total-limit", 2, "--max-steps", 6,
                 "--learning-rate", "0.5", "--lr-scheduler-type", "constant", "--load-best-model-at-end", "true"]
         self.train("best", *more)
@@ -79,7 +79,7 @@ class Evaluation(ProgramTest):
         self.assertNotEqual(self.weights("best"), self.weights("best/checkpoint-6"))
         state = json.loads((self.root / "best/checkpoint-6/state.json").read_text())
         self.assertEqual((state["best_step"], state["best_eval_loss"]), (best, losses[best]))
-        # Stopped early, the model is the best one too.
+        # After early stopping the model is the best one too.
         self.train("early", *more, "--early-stopping-patience", 2, "--max-steps", 9)
         self.assertEqual(self.weights("early"), self.weights("best"))
         self.assertEqual(max(line["step"] for line in self.metrics("early")), best + 2)
@@ -88,7 +88,7 @@ class Evaluation(ProgramTest):
         said = f"ended early after step {best + 2} of 9: no better evaluation loss in 2 evaluations, the best was {losses[best]:.4f} at step {best}"
         self.assertIn(said, self.call("watch", "early", "--once").stdout)
         self.assertIn(said.replace("ended", "Ended"), self.call("report", "early", "-o", "-").stdout)
-        # A run that has all its steps has not ended early.
+        # A run that completes all its steps has not stopped early.
         self.assertNotIn("early_stop", json.loads((self.root / "best/run.json").read_text()))
         self.train("last", *more, "--max-steps", best + 2, "--early-stopping-patience", 2)
         self.assertNotIn("early_stop", json.loads((self.root / "last/run.json").read_text()))
@@ -108,7 +108,7 @@ class Evaluation(ProgramTest):
         more = ["--eval-data", "first.jsonl", "--eval-steps", 1, "--learning-rate", "0.5", "--lr-scheduler-type", "constant"]
         self.train("probe", *more, "--max-steps", 6)
         losses = [line["eval_loss"] for line in self.metrics("probe")]
-        end = next(step for step in range(2, 6) if losses[step - 1] > min(losses[:step]))  # saved, and not the best
+        end = next(step for step in range(2, 6) if losses[step - 1] > min(losses[:step]))  # saved, but not the best
         self.train("later", *more, "--max-steps", end)
         done = self.train("later", *more, "--max-steps", end + 1, "--resume-from-checkpoint", "true", "--load-best-model-at-end", "true")
         self.assertIn("was not kept", done.stderr)

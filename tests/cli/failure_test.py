@@ -1,4 +1,4 @@
-"""Exit 1, 130 and 143: failures while running, and signals, leave a checkpoint that resumes to the same bits."""
+"""Exit codes 1, 130 and 143: after failures and signals during a run, its checkpoint resumes bitwise."""
 
 import json
 import os
@@ -43,7 +43,7 @@ class Failure(ProgramTest):
             time.sleep(0.005)
 
     def finish_like_the_uninterrupted(self, output):
-        """Resumes for two steps; an uninterrupted run of as many steps is bitwise the same."""
+        """Resumes for two steps, bitwise equal to an uninterrupted run of as many steps."""
         steps = str(self.rows(output)[-1]["step"] + 2)
         common = ["--max-steps", steps, "--lr-scheduler-type", "constant"]
         resumed = self.train(output, "--resume-from-checkpoint", "true", *common)
@@ -85,7 +85,7 @@ class Failure(ProgramTest):
         self.assertEqual(process.returncode, 143)
 
     def into_a_closed_pipe(self, arguments, *streams):
-        """Exit code of the program with these streams leading to a pipe that nobody reads."""
+        """Exit code of the program when these streams are pipes without a reader."""
         read_end, write_end = os.pipe()
         os.close(read_end)
         files = {name: write_end if name in streams else subprocess.DEVNULL for name in ("stdout", "stderr")}
@@ -130,7 +130,7 @@ class Failure(ProgramTest):
         self.train("full", "--max-steps", "2")
         weights = os.path.getsize(self.root / "full/checkpoint-2/model.safetensors")
         before = {path.name: path.read_bytes() for path in (self.root / "full/checkpoint-2").iterdir()}
-        # Weights fit, the optimizer's states do not.
+        # The weights fit, but the optimizer's states do not.
         done = self.call(*self.train_arguments("full", "--max-steps", "4", "--resume-from-checkpoint", "true"), preexec_fn=self.limited(weights + 4096))
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertRegex(done.stderr, r"error: .*optimizer.safetensors.*\n  \S")

@@ -1,4 +1,4 @@
-"""generate: chat templates, stop texts, the ends that generation_config.json names."""
+"""generate: chat templates, stop texts, and the end tokens of generation_config.json."""
 
 import json
 import unittest

@@ -1,4 +1,4 @@
-"""Models as GGUF: written, read back, trained beside, refused; and as the package gguf sees them, where it is installed."""
+"""GGUF models: written, read back, trained, refused; and read by the package gguf, if it is installed."""
 
 import json
 import shutil
@@ -13,7 +13,7 @@ except ImportError:
     gguf = None
 
 KINDS = ("f16", "bf16", "q8_0", "q4_0")
-# Rows of whole blocks, grouped heads, and q and k whose rows are in another order in a GGUF.
+# Rows of whole blocks, grouped heads, and q and k, whose rows have another order in GGUF.
 WIDE = {**CONFIG, "hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_key_value_heads": 2,
         "tie_word_embeddings": False}
 
@@ -129,7 +129,7 @@ class Gguf(ProgramTest):
             self.assert_refused(arguments, 2, "model.gguf", "at byte")
         (directory / "model.gguf").write_bytes(good[: len(good) - 1000])
         self.assert_refused(arguments, 2, "tensor 'output.weight'", "ends behind the file's")
-        at = good.index(b"blk.0.attn_q.weight") + len("blk.0.attn_q.weight") + 4 + 16  # its type
+        at = good.index(b"blk.0.attn_q.weight") + len("blk.0.attn_q.weight") + 4 + 16  # offset of its type
         (directory / "model.gguf").write_bytes(good[:at] + struct.pack("<I", 13) + good[at + 4:])
         self.assert_refused(arguments, 2, "blk.0.attn_q.weight", "Q5_K")
         (directory / "model.gguf").write_bytes(good.replace(b"blk.1.ffn_up.weight", b"blk.1.ffn_xx.weight"))
@@ -183,7 +183,7 @@ class Gguf(ProgramTest):
                 self.quantize(SHARED / "data/quantized/original", kind, f"o-{kind}")
                 ours, theirs = ((path / "model.gguf").read_bytes() for path in
                                 (self.root / f"o-{kind}", SHARED / f"data/quantized/gguf-{kind}/model"))
-                matrix = 128 * 320 // 32 * (34 if kind == "q8_0" else 18)  # of the head, the last tensor
+                matrix = 128 * 320 // 32 * (34 if kind == "q8_0" else 18)  # of the head, which is the last tensor
                 self.assertEqual(ours[-matrix:], theirs[-matrix:])
 
 

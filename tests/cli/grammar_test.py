@@ -22,7 +22,7 @@ class Grammar(ProgramTest):
         return done
 
     def texts(self, *arguments):
-        """What several seeds and greedy choice give, each ended by the grammar."""
+        """The texts of several seeds and of greedy decoding, each ended by the grammar."""
         found = []
         for more in (["--temperature", "0"], *(["--seed", seed] for seed in (1, 2, 3)), ["--seed", 4, "--top-k", 5], ["--seed", 5, "--top-p", "0.5"]):
             result = json.loads(self.generate("--json", *arguments, *more).stdout)
@@ -106,7 +106,7 @@ class Grammar(ProgramTest):
         self.assertNotIn("grammar", self.generate().stderr)
 
     def test_what_the_grammar_holds_is_planned(self):
-        """The least budget that a refusal names holds all of it, and is larger than without a grammar."""
+        """The least budget named in a refusal is enough, and larger than without a grammar."""
         def run(memory, more):
             return child_peak.run([self.program, "generate", "--model", "model", "--memory", memory, "--threads", 1, "--prompt", "a",
                                    "--max-new-tokens", 40, "--quiet", *more], cwd=self.root, env=environment(self.root))

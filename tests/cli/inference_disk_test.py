@@ -1,4 +1,4 @@
-"""--disk-memory of evaluate and generate: weights that do not fit wait on disk, the result is the plain one, and the peak is the plan's."""
+"""--disk-memory of evaluate and generate: weights that do not fit are on disk, the result is the plain one, and the peak is as planned."""
 
 import json
 import re
@@ -22,7 +22,7 @@ class InferenceDisk(DiskTest):
         assert made.returncode == 0, made.stderr
 
     def least(self, *arguments):
-        """The least --memory that works, from a refusal."""
+        """The least --memory that works, read from a refusal."""
         done = self.assert_refused([*arguments, "--memory", "1MiB"], 3, "does not fit")
         return int(re.search(r"give --memory (\d+) or more", done.stderr)[1])
 
@@ -45,7 +45,7 @@ class InferenceDisk(DiskTest):
                     found, notes, peak = self.result(*below, memory=least)
                     if command is GENERATE:
                         self.assertEqual(found, expected)
-                    else:  # of fewer sequences at once: the same losses in another order
+                    else:  # fewer sequences at once: the same losses in another order
                         self.assertAlmostEqual(json.loads(found)["loss"], json.loads(expected)["loss"], delta=1e-12)
                     self.assertLessEqual(peak, least)
                     self.assertRegex(notes, r"(?m)^offload-parameters disk(:\d+)?, prefetch (off|1): [\d.]+ MiB of weights; predicted [\d.e-]+ s for")

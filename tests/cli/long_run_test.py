@@ -1,4 +1,4 @@
-"""What a run needs does not grow with what came before it: planning, a long run's files, temporary files."""
+"""The memory of a run does not grow with its history: planning, a long run's files, temporary files."""
 
 import json
 import os
@@ -37,7 +37,7 @@ class LongRun(ProgramTest):
             self.assertEqual(sum(1 for _ in lines), 3 + 300000 + 1)
 
     def test_planning_stays_within_the_least_budget(self):
-        # So deep and narrow that the weights take less than planning.
+        # Deep and narrow: the weights take less memory than planning.
         config = {**CONFIG, "num_hidden_layers": 200, "hidden_size": 8, "intermediate_size": 16}
         (self.root / "deep.json").write_text(json.dumps(config))
         for more in ([], ["--lora-r", 4]):
@@ -62,7 +62,7 @@ class LongRun(ProgramTest):
                 try:
                     if os.readlink(path).endswith("(deleted)"):
                         seen.append(os.stat(path))
-                except OSError:  # closed meanwhile
+                except OSError:  # it was closed in the meantime
                     continue
             time.sleep(0.005)
         errors = child.stderr.read().decode()

@@ -1,4 +1,4 @@
-"""Several LoRA adapters in one server: named at the start, loaded and unloaded by requests, read again on SIGHUP."""
+"""Several LoRA adapters in one server: given at the start, loaded and unloaded by requests, read again on SIGHUP."""
 
 import concurrent.futures
 import json
@@ -14,7 +14,7 @@ PROMPT = "the quick brown"
 
 
 class Running(Server):
-    """`headroom serve` of the test's model, which knows adapters by the names of their folders."""
+    """`headroom serve` of the test's model, with adapters named after their folders."""
 
     def __init__(self, test, *arguments):
         super().__init__(test.program, "model", test.root, "--memory", "128MiB", "--max-model-len", "64", *map(str, arguments), cwd=test.root)
@@ -88,14 +88,14 @@ class LoraServe(ProgramTest):
 
         expected = {"model": alone(), "one": alone("--adapter", "one"), "three": alone("--adapter", "three")}
         with Running(self, "--lora-modules", "one=one", "three=three") as server:
-            for name in ("model", "one", "three") * 2:  # the second time beside blocks that are kept
+            for name in ("model", "one", "three") * 2:  # the second time with blocks that were kept
                 self.assertEqual(server.embedding(name), expected[name], name)
             with concurrent.futures.ThreadPoolExecutor(12) as pool:
                 for name, found in pool.map(lambda name: (name, server.embedding(name)), list(expected) * 5):
                     self.assertEqual(found, expected[name], name)
             self.assertNotEqual(expected["model"], expected["one"])
             self.assertEqual(server.post("/v1/embeddings", model="two", input=PROMPT)[0], 404)
-            # More inputs than run at once: the later ones are the adapter's too.
+            # More inputs than run at once: the later ones use the adapter too.
             data = json.loads(server.post("/v1/embeddings", model="one", input=[PROMPT] * 70)[1])["data"]
             self.assertEqual({json.dumps(one["embedding"]) for one in data}, {json.dumps(expected["one"])})
 
@@ -135,7 +135,7 @@ class LoraServe(ProgramTest):
             status, body = server.post("/v1/unload_lora_adapter", lora_name="a")
             self.assertEqual((status, json.loads(body)["error"]["message"]), (404, "The lora adapter 'a' cannot be found."))
             self.assertEqual(server.post("/v1/completions", model="a", prompt=PROMPT)[0], 404)
-            # Another adapter of the same name and slot finds nothing of the first's.
+            # A new adapter with the same name and slot does not find blocks of the first one.
             self.assertEqual(server.post("/v1/load_lora_adapter", lora_name="a", lora_path="three")[0], 200)
             third = server.text("a")
             self.assertNotIn(third, (first, base))

@@ -1,4 +1,4 @@
-"""A merge inside a budget: refused below what it needs, its process within that."""
+"""A merge within a budget: refused if the budget is too small, otherwise the process stays within it."""
 
 import re
 import unittest

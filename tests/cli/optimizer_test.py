@@ -13,13 +13,13 @@ def squares_of_rows_and_columns(shape):
 
 
 def moments(shape, states, least=4096):
-    """Codes and a magnitude for each block of 256, but for small weights and the embeddings, which are the head too."""
+    """Codes and a magnitude per block of 256, except for small weights and the embeddings, which are also the head."""
     elements = math.prod(shape)
     narrow = elements >= least and shape[0] != CONFIG["vocab_size"]
     return states * (elements + 4 * -(-elements // 256) if narrow else 4 * elements)
 
 
-# Every optimizer: its options, and the bytes that its states take for each parameter, or for a tensor of a shape.
+# Each optimizer's options, and the bytes of its states per parameter, or for a tensor of a shape.
 OPTIMIZERS = {
     "sgd": ([], 0),
     "momentum": (["--optim", "sgd", "--optim-args", "momentum=0.9"], 4),
@@ -40,7 +40,7 @@ OPTIMIZERS = {
                          lambda shape: squares_of_rows_and_columns(shape) + 4 * math.prod(shape)),
 }
 MOMENTUM = ["--optim", "sgd", "--optim-args", "momentum=0.9"]
-STEADY = ["--lr-scheduler-type", "constant", "--learning-rate", "0.05", "--weight-decay", "0.01"]  # an option given later wins
+STEADY = ["--lr-scheduler-type", "constant", "--learning-rate", "0.05", "--weight-decay", "0.01"]  # a later option overrides
 
 
 def arguments(name):

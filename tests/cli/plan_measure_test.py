@@ -1,4 +1,4 @@
-"""`plan --measure`: the best plans run on this machine, whatever the model and its techniques, and nothing is left behind."""
+"""`plan --measure`: runs the best plans on this machine, for any model and techniques, and leaves no files."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""What people ask before they train: every answer is what `plan` itself says with the options that the answer names."""
+"""Questions before training: each answer agrees with what `plan` says for the options that the answer names."""
 
 import html
 import json
@@ -28,7 +28,7 @@ class PlanQuestions(ProgramTest):
         return json.loads(self.ask(*arguments, "--json").stdout)
 
     def planned(self, command, *more, code=0):
-        """The JSON of a command that an answer names."""
+        """The JSON of a command that an answer contains."""
         program, verb, *options = shlex.split(command)
         self.assertEqual((program, verb), ("headroom", "plan"))
         done = self.call("plan", *options, *more, "--json")
@@ -105,7 +105,7 @@ class PlanQuestions(ProgramTest):
         return {Path(row["path"]).name: row for row in json.loads(done.stdout)["models"]}
 
     def shelf(self):
-        """A folder of models: tiny, long (with weights), wide, huge, two that cannot be read, and one in a folder of its own."""
+        """A folder of models: tiny, long (with weights), wide, huge, two that cannot be read, and one in a subfolder."""
         shelf = self.root / "shelf"
         shutil.rmtree(shelf, True)
         wide = json.loads((self.root / "a model.json").read_text())
@@ -185,7 +185,7 @@ class PlanQuestions(ProgramTest):
         self.assertEqual(points[0]["peak_bytes"], plan["minimum_bytes"])
         self.planned(points[0]["command"], "--memory", points[0]["peak_bytes"] - 4096, code=3)
         self.assertEqual(self.planned(points[-1]["command"], "--memory", "1TiB")["predicted_step_seconds"], points[-1]["step_seconds"])
-        # Between two points a budget buys the plan of the smaller one, or one that was left out.
+        # Between two points a budget gets the plan of the smaller one, or one that was left out.
         for less, more in zip(points, points[1:]):
             between = self.planned(less["command"], "--memory", more["peak_bytes"] - 4096)["predicted_step_seconds"]
             self.assertLessEqual(between, less["step_seconds"])

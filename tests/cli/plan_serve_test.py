@@ -1,4 +1,4 @@
-"""plan --serve: regions that add up, what the pool holds, the least budget, what is refused."""
+"""plan --serve: regions that add up, the pool's contents, the least budget, refusals."""
 
 import json
 import re
@@ -34,7 +34,7 @@ class PlanServe(ProgramTest):
         self.assertEqual((plain["admission"], plain["park_blocks"], plain["park_place"]), ("guaranteed", 0, "none"))
         done, plan = self.plan("64MiB", "--admission", "balanced")
         self.assertEqual((plan["admission"], plan["park_place"]), ("balanced", "memory"), done.stderr)
-        self.assertEqual(plan["park_blocks"], 4)  # a sequence of full length
+        self.assertEqual(plan["park_blocks"], 4)  # one sequence of full length
         regions = {region["name"]: region["bytes"] for region in plan["regions"]}
         self.assertEqual(regions["park"], plan["park_bytes"])
         self.assertEqual(sum(regions.values()), plan["peak_bytes"])

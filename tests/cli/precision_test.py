@@ -1,4 +1,4 @@
-"""Weights in 16 bits, the loss scale of fp16 and adapters, through the program: what is written, resumed bitwise, evaluated, generated from."""
+"""16-bit weights, fp16's loss scale and adapters through the command line: files, bitwise resuming, evaluation, generation."""
 
 import json
 import shutil
@@ -25,7 +25,7 @@ class Precision(ProgramTest):
         return [row["loss"] for row in self.steps(out)]
 
     def resumed(self, name, file, *options):
-        """A run of six steps, and one that stops after three and goes on: the same bytes."""
+        """A run of six steps, and one that stops after three and resumes, give the same bytes."""
         whole = self.run_of(f"{name}-whole", "--max-steps", "6", "--save-steps", "3", *options)
         half = self.root / f"{name}-half"
         shutil.copytree(whole, half)
@@ -58,7 +58,7 @@ class Precision(ProgramTest):
                 self.assertEqual(len(generated["ids"]), 3)
 
     def test_a_moving_scale_is_resumed_bitwise(self):
-        """Steps are left out, the scale falls and grows again; the checkpoint stands in the middle of a window."""
+        """Steps are skipped, and the scale falls and grows again; the checkpoint is in the middle of a window."""
         out = self.resumed("scaled", "model.safetensors", "--precision", "16-mixed", "--fp16-initial-scale-power", "32",
                            "--fp16-loss-scale-window", "2", "--save-dtype", "float16")
         self.assertEqual(self.dtypes(out / "model.safetensors"), {"F16"})
@@ -89,7 +89,7 @@ class Precision(ProgramTest):
         self.assertLess(rows[-1]["loss"], rows[0]["loss"])
         self.assertLess(rows[first]["grad_norm"], 1000)  # unscaled
         forgiving = self.steps(self.run_of("deepspeed", *common, "--fp16-preset", "deepspeed"))
-        self.assertEqual([row["loss_scale"] for row in forgiving[:3]], [2 ** 32, 2 ** 32, 2 ** 31])  # the first is forgiven
+        self.assertEqual([row["loss_scale"] for row in forgiving[:3]], [2 ** 32, 2 ** 32, 2 ** 31])  # the first overflow is forgiven
 
     def test_a_scale_that_stays_and_one_at_its_least(self):
         rows = self.steps(self.run_of("static", "--precision", "16-true", "--max-steps", "3", "--fp16-loss-scale", "128"))

@@ -1,4 +1,4 @@
-"""The script of `headroom doctor --probe` around programs of every shape, with a torch that only counts."""
+"""The script of `headroom doctor --probe` with programs of all shapes and a fake torch that only counts."""
 
 import json
 import subprocess
@@ -101,7 +101,7 @@ class Probe(ProgramTest):
     def test_every_loader_takes_the_batch(self):
         done = self.probe("train.py", "--lr", "1")
         one, two = self.points(done)
-        # Weights 4000, states 8000, a sample 1000, and the backward pass's own 500.
+        # Weights 4000, states 8000, a sample 1000, and 500 for the backward pass.
         self.assertEqual((one["batch"], one["peak_bytes"]), (1, 13500))
         self.assertEqual((two["batch"], two["peak_bytes"]), (2, 14500))
         self.assertEqual({one["stage"], two["stage"]}, {"backward"})

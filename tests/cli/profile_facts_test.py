@@ -1,4 +1,4 @@
-"""--profile: its facts make the plan, on whichever machine; a run leaves out what its machine lacks, and says so."""
+"""--profile: its facts determine the plan on any machine; a run skips what its machine lacks and says so."""
 
 import json
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from program import CONFIG, ProgramTest, environment
 
-# What a machine shows of itself: an instruction set that oneDNN may use, and CPUs.
+# What a machine offers: an instruction set that oneDNN may use, and CPUs.
 MACHINES = [{"ONEDNN_MAX_CPU_ISA": word} for word in ("SSE41", "AVX2", "AVX512_CORE", "AVX512_CORE_BF16")] + [{}, {"OMP_NUM_THREADS": "5"}]
 PROFILES = Path(__file__).resolve().parents[2] / "src/cost/profiles"
 WIDE = {**CONFIG, "vocab_size": 1009, "hidden_size": 192, "intermediate_size": 512, "num_attention_heads": 3, "num_key_value_heads": 1, "max_position_embeddings": 512}
@@ -24,7 +24,7 @@ class ProfileFacts(ProgramTest):
             (cls.root / f"{name}.json").write_text(json.dumps({**shipped, "name": name, "isa": isa, "threads": threads}))
 
     def on(self, machine, *words, cpus=None):
-        """A run on a machine that shows itself so; `cpus` restricts it to as many."""
+        """A run on a simulated machine with that instruction set; `cpus` limits the CPUs."""
         prefix = ["taskset", "-c", cpus] if cpus else []
         own = {key: value for key, value in environment(self.root).items() if key != "ONEDNN_MAX_CPU_ISA"}
         return subprocess.run([*prefix, self.program, *words], cwd=self.root, env={**own, **machine}, capture_output=True, text=True, timeout=300,
@@ -61,7 +61,7 @@ class ProfileFacts(ProgramTest):
         self.assertNotIn("the plan is made for this machine", done.stderr)
 
     def test_the_plan_of_a_run_is_the_plan_shown(self):
-        """Where the machine has all that the profile describes."""
+        """On a machine that has all that the profile describes."""
         words = ["--model", "model", "--memory", "256MiB", "--profile", "cpu-avx2", "--global-batch-size", "2"]
         shown = json.loads(self.on({}, "plan", *words, "--json").stdout)
         done = self.on({}, "train", *words, "--data", "data.txt", "--max-steps", "1", "--output-dir", "shown")

@@ -1,4 +1,4 @@
-"""What the tests of the program share: running it, tiny models, safetensors files written by hand."""
+"""Shared by the tests of the program: running it, tiny models, safetensors files written by hand."""
 
 import json
 import os
@@ -35,7 +35,7 @@ TEXT = "the quick brown fox jumps over the lazy dog, and the dog sleeps on.\n" *
 
 
 def environment(home):
-    """One thread and no cached profile: the same plan on every machine."""
+    """One thread and no cached profile, so that the plan is the same on every machine."""
     return {**os.environ, "HOME": str(home), "XDG_CACHE_HOME": str(home), "LC_ALL": "C.UTF-8"}
 
 
@@ -47,7 +47,7 @@ def read_safetensors(path):
 
 
 def write_safetensors(path, header, data, declared=None):
-    """Writes a file from its parts, unchecked; `declared` lies about the header's length."""
+    """Writes a file from its parts without checks; `declared` is a false length of the header."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     Path(path).write_bytes(struct.pack("<Q", len(text) if declared is None else declared) + text + data)
 
@@ -72,7 +72,7 @@ class ProgramTest(unittest.TestCase):
 
     @staticmethod
     def train_arguments(output, *more, model="model", data="data.txt"):
-        """The first of an option's values can be overridden by later ones."""
+        """A later option overrides an earlier one."""
         return ["train", "--model", model, "--data", data, "--output-dir", output, "--memory", "128MiB", "--threads", "1",
                 "--max-seq-length", "32", "--global-batch-size", "4", "--max-steps", "3", *map(str, more)]
 
@@ -82,7 +82,7 @@ class ProgramTest(unittest.TestCase):
         return done
 
     def fresh_model(self, name):
-        """A copy of the model that a test may spoil."""
+        """A copy of the model for the test to modify."""
         directory = self.root / name
         shutil.rmtree(directory, ignore_errors=True)
         shutil.copytree(self.root / "model", directory)
@@ -92,7 +92,7 @@ class ProgramTest(unittest.TestCase):
         return sorted(str(path.relative_to(self.root)) for path in self.root.rglob("*"))
 
     def assert_refused(self, arguments, code, *parts, stdin=None):
-        """The program exits with `code`, says every one of `parts` on stderr, gives a remedy, and writes no file."""
+        """The program exits with `code`, prints every one of `parts` and a remedy on stderr, and writes no file."""
         shutil.rmtree(self.root / "out", ignore_errors=True)
         before = self.files()
         done = self.call(*arguments, stdin=stdin)
@@ -105,7 +105,7 @@ class ProgramTest(unittest.TestCase):
 
 
 class DiskTest(ProgramTest):
-    """The same with a directory for --disk-memory, which must not lie in memory itself."""
+    """The same, with a directory for --disk-memory that is not in memory itself."""
 
     @classmethod
     def setUpClass(cls):

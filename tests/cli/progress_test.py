@@ -1,4 +1,4 @@
-"""The line that training rewrites on a terminal: memory in use, planned and allowed, whatever the width."""
+"""The progress line of training on a terminal: memory in use, planned and allowed, for any width."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ from program import ProgramTest, environment
 
 class Progress(ProgramTest):
     def last_line(self, columns):
-        """What stands there after the last step."""
+        """The line after the last step."""
         main, terminal = pty.openpty()
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         run = subprocess.Popen([self.program, *self.train_arguments(f"at{columns}")], cwd=self.root, env=environment(self.root),

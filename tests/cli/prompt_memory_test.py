@@ -1,4 +1,4 @@
-"""generate stays within its budget while it prepares the prompt: loading a tokenizer, rendering a chat, encoding a long text."""
+"""generate stays within its budget while it prepares the prompt: loads a tokenizer, renders a chat, encodes a long text."""
 
 import json
 import re
@@ -10,12 +10,12 @@ from program import CONFIG, ProgramTest, environment
 import child_peak
 
 TEMPLATE = "{% for m in messages %}[{{ m.role }}]{{ m.content | trim }}\n{% endfor %}"
-MERGES = 6  # of dashes: the last token spells 64 of them
+MERGES = 6  # of dashes: the last token is 64 of them
 
 
 class PromptMemory(ProgramTest):
     def make_model(self):
-        """Bytes, and tokens of dashes: a long word that becomes few tokens."""
+        """Bytes, and tokens of dashes, so that a long word becomes few tokens."""
         tokenizer = json.loads((self.root / "model/tokenizer.json").read_text())
         runs = ["-" * (1 << i) for i in range(MERGES + 1)]
         tokenizer["model"]["merges"] = [f"{run} {run}" for run in runs[:-1]]
@@ -38,7 +38,7 @@ class PromptMemory(ProgramTest):
                                    "--max-new-tokens", 2, "--quiet", *more], stdin=text, env=environment(self.root))
 
     def least(self, *case):
-        """What a refusal says works; a refusal before the prompt is encoded knows less than the plan."""
+        """The budget named in a refusal works. A refusal before the prompt is encoded knows less than the plan."""
         memory = 1 << 20
         for _ in range(4):
             code, peak, _, text = self.run_in(memory, *case)

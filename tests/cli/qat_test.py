@@ -1,4 +1,4 @@
-"""Quantisation-aware training: what it composes with, what is converted, what is refused."""
+"""Quantisation-aware training: combinations with other techniques, conversion, refusals."""
 
 import json
 import shutil
@@ -66,7 +66,7 @@ class Qat(ProgramTest):
                 self.losses(f"h-{kind}", *options, "2")
                 self.assertEqual(self.losses(f"h-{kind}", *options, "4", "--resume-from-checkpoint", "true")[-2:], whole[2:])
                 self.assertEqual(self.weights(f"h-{kind}"), self.weights(f"w-{kind}"))
-                # The checkpoint says what it was trained for.
+                # The checkpoint records the kind of training.
                 resumed = self.losses(f"r-{kind}", *options[2:], "4", "--resume-from-checkpoint", f"h-{kind}/checkpoint-2")
                 self.assertEqual(resumed[-2:], whole[2:])
 
@@ -89,10 +89,10 @@ class Qat(ProgramTest):
         for kind in KINDS:
             plan = self.plan("--technique", f"qat={kind}")
             self.assertEqual(next(t for t in plan["techniques"] if t["name"] == "qat")["value"], kind)
-            self.assertGreater(plan["minimum_bytes"], least)  # rounded matrices lie beside their weights while a layer runs
+            self.assertGreater(plan["minimum_bytes"], least)  # rounded matrices are held together with the weights while a layer runs
             self.assertLess(plan["minimum_bytes"], least + 4 * matrix)
             plan = self.plan(*at, "--technique", f"qat={kind}")
-            if kind == "int8-int4":  # of the products' operands codes are kept, a quarter of their bytes
+            if kind == "int8-int4":  # the products' operands are kept as codes, a quarter of their bytes
                 self.assertLess(plan["peak_bytes"], peak - 3 * 1024 * 1024 * 4)
             else:
                 self.assertLess(plan["peak_bytes"], peak + 4 * matrix)
@@ -119,7 +119,7 @@ class Qat(ProgramTest):
                 self.assertEqual(text.stdout, same.stdout)
 
     def test_codes_are_those_of_the_formula(self):
-        """Scales are max|w| / 7.5, the reciprocal is rounded before it is multiplied by."""
+        """Scales are max|w| / 7.5; the reciprocal is rounded before multiplying."""
         self.convert("int4", "wide", "formula")
         header, data = read_safetensors(self.root / "formula/model.safetensors")
         plain, numbers = read_safetensors(self.root / "wide/model.safetensors")

@@ -1,4 +1,4 @@
-"""Weights trained as 8-bit codes: what the plan says they take, that they train, how they are saved, what is refused."""
+"""Weights trained as 8-bit codes: their planned memory, training, saving, refusals."""
 
 import json
 import unittest
@@ -52,7 +52,7 @@ class QuantizeTraining(DiskTest):
             with self.subTest(options=options):
                 self.assertEqual(self.losses(f"b{i}", *ON, *options), plain)
                 self.assertEqual(self.weights(f"b{i}"), self.weights("a"))
-        split = self.losses("m", *ON, "--micro-batch-size", "1", "--max-steps", "1")  # the same step, the same draws
+        split = self.losses("m", *ON, "--micro-batch-size", "1", "--max-steps", "1")  # the same step with the same random bits
         self.assertAlmostEqual(split[0][1], plain[0][1], delta=1e-6)
         fused, behind = (self.losses(run, *ON, "--technique", f"fused-optimizer={setting}", "--max-grad-norm", "0", "--micro-batch-size", "4")
                          for run, setting in (("f", "on"), ("g", "off")))
@@ -65,11 +65,11 @@ class QuantizeTraining(DiskTest):
         self.losses("h", *options, "2")
         self.assertEqual(self.losses("h", *options, "4", "--resume-from-checkpoint", "true")[-2:], whole[2:])
         self.assertEqual(self.weights("h"), self.weights("w"))
-        resumed = self.losses("r", *options[2:], "4", "--resume-from-checkpoint", "h/checkpoint-2")  # as the checkpoint says
+        resumed = self.losses("r", *options[2:], "4", "--resume-from-checkpoint", "h/checkpoint-2")  # as recorded in the checkpoint
         self.assertEqual(resumed[-2:], whole[2:])
 
     def test_it_trains_about_as_well_as_bf16(self):
-        """Small steps, most of them far below a code's: rounding to nearest would lose them."""
+        """Small steps, most of them far below a code's step, which rounding to nearest would lose."""
         options = ("--max-steps", "120", "--learning-rate", "1e-3", "--lr-scheduler-type", "constant", "--seed", "5")
         narrow = self.losses("bf16", *options, "--precision", "bf16-true")
         coded = self.losses("int8", *options, *ON)

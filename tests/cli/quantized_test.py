@@ -1,4 +1,4 @@
-"""Frozen weights as codes: the program's own, those of checkpoints, and adapters trained over them."""
+"""Frozen weights as codes: made by the program, read from checkpoints, and with adapters trained on top."""
 
 import json
 import struct
@@ -18,7 +18,7 @@ def narrow(value):
 
 
 def coded(values):
-    """Codes and scales of nf4, by its definition: the nearest of the table, the lower one where two are equally near."""
+    """Codes and scales of nf4 by definition: the nearest value of the table, the lower one for ties."""
     scales, codes = [], []
     for begin in range(0, len(values), 64):
         block = values[begin : begin + 64]
@@ -69,7 +69,7 @@ class Quantized(ProgramTest):
         return json.loads(done.stdout)
 
     def stored(self, change=lambda tensors: None, **config):
-        """The tiny model as bitsandbytes stores it; `change` spoils its tensors."""
+        """The tiny model as stored by bitsandbytes; `change` modifies its tensors."""
         directory = self.fresh_model("stored")
         tensors = as_bitsandbytes(*read_safetensors(self.root / "model/model.safetensors"))
         change(tensors)

@@ -1,4 +1,4 @@
-"""serve --disk-memory: weights that do not fit wait on disk, texts are the plain ones, and peak, disk and copies are the plan's."""
+"""serve --disk-memory: weights that do not fit are on disk, texts are the plain ones, and peak, disk and copies are as planned."""
 
 import json
 import re
@@ -44,7 +44,7 @@ class ServeBelow(DiskTest):
             return json.load(answer)["choices"][0]["token_ids"]
 
     def texts(self, server):
-        """Of all prompts at once."""
+        """The answers to all prompts, sent at once."""
         out = [None] * len(PROMPTS)
 
         def ask(i):

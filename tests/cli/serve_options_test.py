@@ -1,4 +1,4 @@
-"""serve: options of vLLM that are explained or refused, chat templates and origins. No server is started: 1 MiB is refused after the options are read."""
+"""serve: options of vLLM that are explained or refused, chat templates and origins. No server starts: 1 MiB is refused after parsing."""
 
 import os
 import unittest

@@ -1,4 +1,4 @@
-"""The page at / and /arena of a server, without a browser: who may ask, the policy, the figures."""
+"""The page at / and /arena of a server, without a browser: access, the policy, the figures."""
 
 import base64
 import hashlib

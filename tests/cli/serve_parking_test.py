@@ -1,4 +1,4 @@
-"""serve --admission balanced: sequences are parked, in memory and on disk, and give the text that each gives alone."""
+"""serve --admission balanced: sequences are parked in memory and on disk, and give the text that each gives alone."""
 
 import json
 import re
@@ -15,7 +15,7 @@ END = 257
 
 
 class Running(Server):
-    """A server with the least pool and 16 KiB."""
+    """A server with the smallest pool plus 16 KiB."""
 
     def __init__(self, test, *more):
         refused = test.call("plan", "--serve", "--model", "model", "--memory", "1MiB", *SIZES, *more)
@@ -33,13 +33,13 @@ class ServeParking(ProgramTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.home = tempfile.mkdtemp(prefix="headroom-cli-")  # beside the root, where nothing may appear
+        cls.home = tempfile.mkdtemp(prefix="headroom-cli-")  # outside the root, where no file may appear
         cls.addClassCleanup(shutil.rmtree, cls.home, True)
 
     def serve(self, *more):
         server = Running(self, *more)
         for i in range(10):
-            server.complete([[i, 2, 3, j] for j in range(4)], 100)  # answers of no token: that is learned
+            server.complete([[i, 2, 3, j] for j in range(4)], 100)  # answers without a token: the server learns that
         prompts = [[60 + i, 7, 9, 11, 13] for i in range(8)]
         together = server.complete(prompts, -100)
         metrics = server.metrics()

@@ -1,4 +1,4 @@
-"""As many threads as the process may use CPUs; more are answered with a note, and so is a profile of a busy minute."""
+"""At most as many threads as CPUs that the process may use. More are answered with a note, and so is a profile taken on a busy machine."""
 
 import json
 import os

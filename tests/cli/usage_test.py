@@ -1,4 +1,4 @@
-"""Wrong usage: the nearest name is suggested, the value is named, nothing is written."""
+"""Usage errors: the nearest name is suggested, the value is named, nothing is written."""
 
 import json
 import unittest

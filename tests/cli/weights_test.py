@@ -1,4 +1,4 @@
-"""Checkpoints that lie: refused with the tensor's name and the value, nothing written."""
+"""Inconsistent checkpoints: refused with the tensor's name and the value; nothing is written."""
 
 import json
 import struct
@@ -151,7 +151,7 @@ class Weights(ProgramTest):
             begin = header[EMBEDDING]["data_offsets"][0]
             return header, data[:begin] + struct.pack("<f", float("nan")) * 32 + data[begin + 128 :]
 
-        # Tokens 0 and 1 alone are NaN: a text with byte 1 in it reaches them.
+        # Only tokens 0 and 1 are NaN: a text that contains byte 1 reaches them.
         self.spoiled(change)
         (self.root / "ones.txt").write_text("\x01a" * 200)
         done = self.call(*self.train_arguments("nan", model="spoiled", data="ones.txt"))

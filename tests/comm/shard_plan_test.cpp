@@ -1,4 +1,4 @@
-// The shard pass needs no second planner: its graphs are verified, packed, checked and run on the null device.
+// The shard pass needs no second planner: its graphs are verified, given offsets, checked and run on the null device.
 #include <gtest/gtest.h>
 
 #include "comm/process_group.h"
@@ -74,8 +74,8 @@ TEST(ShardPlan, MatricesAreSplitAndVectorsAreNot) {
   }
 }
 
-// Nine matrices. Forward reads all, the loss in its gradient's node; backward reads the layer's seven again. The
-// embedding's gradient does not read the table.
+// Nine matrices. Forward reads all of them, the loss inside the node of its gradient; backward reads the layer's seven
+// again. The embedding's gradient does not read the table.
 TEST(ShardPlan, GathersOncePerUseRegion) {
   const Plan plan = make_plan({}, 2, cpu_facts(1)).plan;
   EXPECT_EQ(count_calls(plan, "train_step", "all_gather_start"), 9 + 7);
@@ -86,7 +86,7 @@ TEST(ShardPlan, GathersOncePerUseRegion) {
   EXPECT_EQ(count_calls(plan, "load", "all_gather_start"), 0);
 }
 
-// A tied table is scattered by the loss and by the embedding, into one accumulator.
+// Both the loss and the embedding scatter a tied table's gradient, into one accumulator.
 TEST(ShardPlan, TiedTableIsScatteredAtEachUse) {
   Options options;
   options.tied = true;
@@ -95,7 +95,7 @@ TEST(ShardPlan, TiedTableIsScatteredAtEachUse) {
   EXPECT_EQ(count_calls(plan, "train_step", "reduce_scatter_start"), 2 + 7);
 }
 
-// In bf16 the narrow form travels: half the bytes.
+// In bf16 the narrow form is transferred, which is half the bytes.
 TEST(ShardPlan, GathersTheNarrowForm) {
   Options options;
   options.precision = "bf16-mixed";

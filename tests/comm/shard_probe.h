@@ -1,5 +1,5 @@
-// A small Llama planned and trained as one process, or as one of several that share its weights. Every rank knows all
-// weights and rows by formula, so that each can train alone and compare.
+// A small Llama, planned and trained as one process or as one of several that share its weights. Every rank can compute
+// all weights and rows by formula, so that each can also train alone and compare.
 #pragma once
 
 #include <cmath>
@@ -34,13 +34,13 @@ inline Candidate one_sequence() {
   return candidate;
 }
 
-// bf16-mixed with copies of the weights, or weights rounded when used.
+// bf16-mixed with copies of the weights, or with weights rounded at each use.
 inline Setting mixed(bool copies) { return {.count = 1, .form = static_cast<uint8_t>(copies ? kWeightCopies : 0)}; }
 
 struct Options {
   bool tied = false;
   std::string precision = "32-true";
-  Candidate candidate = one_sequence();  // of 32-true or bf16-mixed, as `precision` says
+  Candidate candidate = one_sequence();  // of 32-true or bf16-mixed, by `precision`
   bool clips = true;
   int64_t layers = 1;
 };
@@ -60,7 +60,7 @@ struct Planned {
   Plan plan;
 };
 
-// The planner's own steps with one pass more; `parts` = 1 is the plain plan.
+// The planner's steps plus one pass; `parts` = 1 gives the plain plan.
 inline Planned make_plan(const Options& options, int32_t parts, const DeviceFacts& facts) {
   PlanRequest request;
   request.forward = build_training_forward(tiny_llama(options), 4, kSeq);
@@ -93,7 +93,7 @@ inline int64_t training_bytes(const Plan& plan) {
   return persistent_bytes(plan, Role::parameter) + persistent_bytes(plan, Role::optimizer);
 }
 
-// In [-1, 1), from a name and a number.
+// In [-1, 1), by a name and a number.
 inline double noise(std::string_view name, uint64_t index) {
   uint64_t h = 14695981039346656037u;
   for (char c : name) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211u;
@@ -104,8 +104,7 @@ inline double noise(std::string_view name, uint64_t index) {
   return static_cast<double>(h >> 11) / 4503599627370496.0 - 1.0;
 }
 
-// Row r of the global batch of step s is row s * batch + r of one endless text; a rank reads its own part of each
-// batch.
+// Row r of step s's global batch is row s * batch + r of an endless text; a rank reads its part of each batch.
 class ProbeHost final : public HostPort {
  public:
   ProbeHost(int64_t batch, int64_t first_row) : batch_(batch), first_row_(first_row) {}
@@ -127,7 +126,7 @@ class ProbeHost final : public HostPort {
   int64_t step_ = 0;
 };
 
-// One training run on the CPU; `group` is empty for a run alone.
+// A training run on the CPU; `group` is empty for a run alone.
 class Trainer {
  public:
   Trainer(const Planned& planned, ProcessGroup* group, int64_t batch, int64_t micro_batch)
@@ -145,7 +144,7 @@ class Trainer {
     executor_.run("load", {});
   }
 
-  // The loss of each step, then that of an evaluation.
+  // The loss of each step, then the loss of an evaluation.
   std::vector<double> train(int steps) {
     std::vector<double> losses;
     for (int step = 0; step < steps; ++step) {
@@ -161,7 +160,7 @@ class Trainer {
   // Gradient norms of the steps so far.
   const std::vector<double>& norms() const { return norms_; }
 
-  // A persistent f32 tensor, whole. All ranks call it together.
+  // A whole persistent f32 tensor. All ranks must call it together.
   std::vector<float> whole(const std::string& name) {
     const TensorView view = executor_.tensor(name);
     const Value& value = find(name);
@@ -200,7 +199,7 @@ class Trainer {
     throw InternalError("no " + name);
   }
 
-  // Weights by formula, everything else zero; what a shard holds past the whole is zero.
+  // Weights by formula, everything else zero; a shard's padding is zero.
   void fill(const Value& value) {
     const TensorView view = executor_.tensor(value.name);
     std::memset(view.data, 0, static_cast<size_t>(view.count() * dtype_bytes(view.dtype)));

@@ -1,5 +1,5 @@
-// Predicted seconds on GPUs: launches that wait in a queue, operands that take longer to move than to multiply, and the
-// sums that every chunk of the loss reads and writes.
+// Predicted seconds on GPUs: queued launches, operands that take longer to load than to multiply, and the sums that
+// every chunk of the loss reads and writes.
 #include <gtest/gtest.h>
 
 #include "cost/predict.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kRate = 1e14, kBytes = 1e12, kLaunch = 1e-5;
 
-// A GPU of round numbers: every product at one rate.
+// A GPU with round numbers: all products have one rate.
 Json gpu_json() {
   Json json{
       {"name", "gpu"}, {"device", "cuda"}, {"isa", 90}, {"products", Json::array()}, {"attention", Json::array()}};
@@ -35,7 +35,7 @@ double linear_seconds(const Profile& profile, int64_t rows, int64_t outs, int64_
   return predict_call(find_op("linear"), {in, out, attrs}, profile);
 }
 
-// Of the kernels that the call names, where they were measured.
+// The rate of the kernels that the call names, if they were measured.
 TEST(GpuPredict, AttentionTakesTheRateOfItsKernels) {
   Json json = gpu_json();
   json["attention_kernels"] = Json::parse(R"([{"dtype": "bf16", "kernels": "own", "forward": 2e14, "backward": 4e14},
@@ -69,7 +69,7 @@ TEST(GpuPredict, ACallTakesItsWorkOrItsLaunch) {
   EXPECT_DOUBLE_EQ(linear_seconds(gpu(), 16, 64, 64), kLaunch);
 }
 
-// At twice the rate of bf16 and two passes over each operand, 5 bytes an element; or at the rate measured, which has
+// Twice the rate of bf16 plus two passes over each operand, 5 bytes per element; or the measured rate, which includes
 // them.
 TEST(GpuPredict, Fp8TakesItsRateAndTheRounding) {
   constexpr int64_t kSize = 8192;
@@ -105,7 +105,7 @@ TEST(GpuPredict, AWideWeightIsReadAndItsCopyWritten) {
   EXPECT_NEAR(linear_seconds(gpu(), 8192, 8192, 8192, DType::f32), narrow + 6.0 * 8192 * 8192 / kBytes, 1e-12);
 }
 
-// A product whose volume was measured is not slowed down by small ones that have its rows.
+// A product whose volume was measured is not slowed down by small ones with the same number of rows.
 TEST(GpuPredict, TheVolumeOfAProductCountsMoreThanItsAspect) {
   Json json = gpu_json();
   json["products"].push_back(
@@ -172,7 +172,7 @@ TEST(GpuPredict, AWideHeadIsRoundedOnce) {
   }
 }
 
-// A chunk that was measured takes what it took; smaller ones are reckoned from it, with all of their sums.
+// A measured chunk takes its measured time; smaller ones are computed from it, with all of their sums.
 TEST(GpuPredict, AMeasuredChunkGivesTheScaleOfOthers) {
   const Loss loss;
   Json json = gpu_json();

@@ -1,4 +1,4 @@
-// Profiles: what is read, what is refused; predicted seconds from them.
+// Profiles: reading, refusals, and predicted seconds.
 #include "cost/profile.h"
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ TEST(Profile, ShippedOnesOfGpusNameTheSourcesOfTheirRates) {
   EXPECT_NE(refusal(json.dump()).find("'from'"), std::string::npos);
 }
 
-// No rate of a product is above what the best shapes of the device were measured at.
+// No product's rate exceeds what the device's best shapes were measured at.
 TEST(Profile, ShippedRatesOfGpusAreWhatWasReached) {
   for (const auto& [name, most] : {std::pair{"H100-80GB", 821e12},
                                    {"H200-141GB", 870e12},
@@ -229,7 +229,7 @@ TEST(Predict, AnOpWithItsOwnStreamRateTakesIt) {
   EXPECT_NE(refusal(json.dump()).find("bytes_per_second"), std::string::npos);
 }
 
-// Copies between tiers cross a bus there.
+// On a GPU, copies between tiers cross a bus.
 TEST(Predict, ACastStaysInTheMemoryOfAGpu) {
   const std::vector<ConcreteType> in{{DType::f32, {1000, 1000}}}, out{{DType::bf16, {1000, 1000}}};
   const Attrs attrs{{"dtype", "bf16"}};
@@ -243,7 +243,7 @@ TEST(Predict, ACastStaysInTheMemoryOfAGpu) {
                    6e6 / profile.copy_bytes_per_second + profile.launch_seconds);
 }
 
-// Products and elementwise ops of a dtype; not what stands by itself in a step.
+// Products and elementwise ops of a dtype, but not ops that stand alone in a step.
 TEST(Predict, OpsInSequenceTakeTheirFactor) {
   Json json = shipped_json();
   const Profile alone = parse_profile(json.dump(), "p.json");

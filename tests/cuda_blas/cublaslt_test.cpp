@@ -1,4 +1,4 @@
-// CudaBlas over a library that multiplies by the descriptions it is given, against plain loops.
+// CudaBlas with a fake library that multiplies by the given descriptions, against plain loops.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -17,7 +17,7 @@ std::vector<int64_t> stored(bool transposed, int64_t rows, int64_t cols) {
   return transposed ? std::vector<int64_t>{cols, rows} : std::vector<int64_t>{rows, cols};
 }
 
-// `tensor` with rows that are `step` elements apart.
+// `tensor` with rows `step` elements apart.
 Tensor spread(const Tensor& tensor, int64_t step) {
   const int64_t rows = tensor.type().dims[0], length = tensor.type().dims[1];
   Tensor wide = Tensor::filled(tensor.type().dtype, {rows, step}, 777.0);
@@ -26,7 +26,7 @@ Tensor spread(const Tensor& tensor, int64_t step) {
   return wide;
 }
 
-// The product of random operands by the library and by plain loops.
+// Compares the product of random operands by the library with plain loops.
 void expect_product(CudaBlas& blas, CudaProductSpec spec, bool in_place = false) {
   const MatmulSpec& m = spec.matmul;
   const auto [rows, cols, depth] = m.size;
@@ -40,7 +40,7 @@ void expect_product(CudaBlas& blas, CudaProductSpec spec, bool in_place = false)
   Tensor found = in_place ? Tensor(wide_addend) : Tensor::filled(m.result, {rows, spec.c_step()}, 777.0);
   set_threads(1);
   MatmulSpec exact = m;
-  exact.multiply = Multiply::full;  // the fake multiplies in fp32, whatever compute type it is asked for
+  exact.multiply = Multiply::full;  // the fake multiplies in fp32 for any compute type
   make_reference_matmul(exact, {}, 0)
       .matmul->run({a.as<void>(), b.as<void>(), expected.as<void>(), bias32.as<float>(), addend.as<void>(), nullptr});
   const Tensor wide_a = spread(a, spec.a_step()), wide_b = spread(b, spec.b_step());
@@ -115,7 +115,7 @@ TEST(CublasLt, PreparesASpecOnce) {
   EXPECT_EQ(blas->prepare(spec, 100).call, first);
   EXPECT_EQ(fake.searches, 1);
   EXPECT_EQ(fake.alignment, 256u);
-  spec.a_stride = 8;  // what it is anyway
+  spec.a_stride = 8;  // the default
   EXPECT_EQ(blas->prepare(spec, 100).call, first);
   EXPECT_NE(blas->prepare(spec, 101).call, first);
   spec.alignment = 16;
@@ -139,7 +139,7 @@ TEST(CublasLt, TakesTheBestAlgorithmOfAFixedOrderWithinTheCap) {
   spec.matmul.size = {8, 8, 8};
   for (bool careless : {false, true}) {
     fake.ignores_preferences = careless;
-    spec.matmul.bias = careless;  // another spec
+    spec.matmul.bias = careless;  // a different spec
     EXPECT_EQ(blas->prepare(spec, 1 << 20).call->workspace_bytes(), 4096);
     EXPECT_EQ(blas->prepare(spec, 4096).call->workspace_bytes(), 4096);
     EXPECT_EQ(blas->prepare(spec, 4095).call->workspace_bytes(), 256);

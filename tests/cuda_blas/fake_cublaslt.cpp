@@ -96,8 +96,8 @@ int set_preference(Preference preference, int attribute, const void* value, size
 
 bool is_fp8(Layout layout) { return layout->type == kFloat8E4m3 || layout->type == kFloat8E5m2; }
 
-// What the library's documents ask of products in fp8: A transposed and B not, sizes and rows of whole 16 bytes, not
-// both operands in e5m2, scales, a bias in bf16.
+// The library's documented requirements for fp8 products: A transposed and B not, sizes and rows in multiples of 16
+// bytes, not both operands e5m2, scales, a bf16 bias.
 bool consistent_fp8(Desc desc, Layout a, Layout b, Layout d) {
   for (Layout layout : {a, b, d})
     if (layout->rows % 16 != 0 || layout->cols % 16 != 0 || layout->stride % 16 != 0) return false;
@@ -107,7 +107,7 @@ bool consistent_fp8(Desc desc, Layout a, Layout b, Layout d) {
          (desc->epilogue != kEpilogueBias || desc->bias_type == kBfloat16);
 }
 
-// Do the descriptions belong together? Columns lie one after the other.
+// Whether the descriptions match. Columns are contiguous.
 bool consistent(Desc desc, Layout a, Layout b, Layout c, Layout d) {
   const uint64_t m = desc->transposed_a ? a->cols : a->rows, k = desc->transposed_a ? a->rows : a->cols;
   const uint64_t n = desc->transposed_b ? b->rows : b->cols, other = desc->transposed_b ? b->cols : b->rows;

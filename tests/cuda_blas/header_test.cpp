@@ -1,4 +1,4 @@
-// Our table of cuBLASLt's interface against the library's own header.
+// headroom's table of cuBLASLt's interface against the library's header.
 #if __has_include(<cublasLt.h>)
 #include <cublasLt.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ static_assert(offsetof(Heuristic, state) == offsetof(cublasLtMatmulHeuristicResu
 static_assert(sizeof(cublasStatus_t) == sizeof(int) && sizeof(cudaDataType) == sizeof(int));
 static_assert(sizeof(cublasComputeType_t) == sizeof(int) && sizeof(cublasLtMatmulDescAttributes_t) == sizeof(int));
 
-// Every parameter of the library's function is a pointer where ours is one, and as wide as ours.
+// Every parameter of the library's function is a pointer where headroom's is, and has the same width.
 template <typename Ours, typename Theirs>
 struct Agree : std::false_type {};
 template <typename... A, typename... B>

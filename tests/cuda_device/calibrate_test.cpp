@@ -1,4 +1,4 @@
-// The calibration of a GPU measures ops that the device has, on the device over host memory.
+// The calibration of a GPU measures ops that the device supports, here on the device over host memory.
 #include "runtime/calibrate/calibrate.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(CudaCalibration, MeasuresEveryRateOfAProfile) {
   EXPECT_GT(profile.copy_bytes_per_second, 0);
 }
 
-// Whose kernels a plan may take for attention: cuDNN's where the device has them, ours in any case.
+// The attention kernels that a plan may choose: cuDNN's if the device has them, and always headroom's own.
 TEST(CudaCalibration, MeasuresAttentionByEachSetOfKernels) {
   const auto measured = [](int isa, bool with_cudnn) {
     DeviceFacts facts;
@@ -51,7 +51,7 @@ TEST(CudaCalibration, MeasuresAttentionByEachSetOfKernels) {
   EXPECT_EQ(measured(90, true), "cudnn forward backward own forward backward cudnn_any_order backward ");
 }
 
-// Streams and events of any plan's copies are among what is measured.
+// The measurement includes the streams and events of any plan's copies.
 TEST(CudaCalibration, MeasuresWhatTheProcessHoldsBesideItsArena) {
   HostRuntimeLimits limits;
   limits.context_bytes = 100 << 20;
@@ -66,7 +66,7 @@ TEST(CudaCalibration, MeasuresWhatTheProcessHoldsBesideItsArena) {
     const std::unique_ptr<Device> device = make_cuda_device(make_host_runtime(limits), facts, std::move(libraries));
     const Profile profile = calibrate(
         *device, facts, "cuda-0", [](double) {}, small_calibration(), clock_reading);
-    // Stream 0; in and out of the host and of the disk, and three of the disk's buffers.
+    // Stream 0, in and out of the host and of the disk, and three for the disk's buffers.
     EXPECT_EQ(profile.context_bytes, tells ? 108 << 20 : 0);
     EXPECT_EQ(host_runtime_made_late(), 0);
     EXPECT_EQ(estimates(profile).empty(), tells);

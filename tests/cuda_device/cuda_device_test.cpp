@@ -1,4 +1,4 @@
-// The CUDA device over host memory: its allocations, its refusals, and the window.
+// The CUDA device over host memory: allocations, refusals, and the window.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -55,7 +55,7 @@ TEST(CudaDevice, SaysWhichLibrariesAreMissing) {
   EXPECT_EQ(make_cuda_device(make_host_runtime(), gpu_facts())->remark(), "");
 }
 
-// The plan books the process's context: what asking for memory has taken counts as free, unless nobody tells how much.
+// The plan books the process's context, so memory that asking has taken counts as free, unless its size is unknown.
 TEST(CudaDevice, TheDefaultBudgetIsWhatWasFreeBeforeTheContext) {
   const HostRuntimeLimits limits;
   EXPECT_EQ(cuda_memory(0).free_bytes, limits.total_bytes - kHostRuntimeContext);
@@ -67,7 +67,7 @@ TEST(CudaDevice, TheDefaultBudgetIsWhatWasFreeBeforeTheContext) {
   EXPECT_EQ(untold.outside_arena_bytes, std::nullopt);
 }
 
-// The driver's word for this process counts, and no other's: where there is none, nothing is known.
+// Only the driver's figure for this process counts; without one nothing is known.
 TEST(CudaDevice, TellsWhatThisProcessHoldsBesideItsArena) {
   HostRuntimeLimits limits;
   limits.context_bytes = 100 << 20;

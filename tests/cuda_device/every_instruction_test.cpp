@@ -1,5 +1,5 @@
-// Whatever the engine plans for a GPU has kernels: every instruction of every program of every family, precision and
-// technique is prepared on the CUDA device over host memory. Nothing is executed.
+// Everything that the engine plans for a GPU has kernels: every instruction of every program of each family, precision
+// and technique is prepared on the CUDA device over host memory. Nothing is executed.
 #include <gtest/gtest.h>
 
 #include "../models/tiny_families.h"
@@ -25,7 +25,7 @@ ModelFiles model_of(const TinyModel& tiny) {
   return model;
 }
 
-// Without a search of micro-batch, chunk and kept activations.
+// Without searching micro-batch, chunk and kept activations.
 TrainOptions pinned_options(const std::string& precision) {
   TrainOptions options;
   options.machine.device = "null";
@@ -38,7 +38,7 @@ TrainOptions pinned_options(const std::string& precision) {
   return options;
 }
 
-// Of a device with little shared memory and workspace, which the library's products would need.
+// For a device with little shared memory and workspace, which the library's products would need.
 PlanRequest request_of(const TrainOptions& options, const ModelFiles& model) {
   PlanRequest request = training_request(options, model);
   request.facts.gemm_workspace_cap = 1 << 16;
@@ -100,12 +100,12 @@ TEST_P(EveryInstruction, OfTrainingHasAKernel) {
       SCOPED_TRACE(fmt::format("{} {}", precision, variation.name));
       TrainOptions options = pinned_options(precision);
       variation.change(options);
-      if (!model_.spec.experts.layers.empty()) options.techniques.lora.dropout = 0;  // refused there
+      if (!model_.spec.experts.layers.empty()) options.techniques.lora.dropout = 0;  // refused for experts
       expect_kernels(search_training_plan(request_of(options, model_)).plan);
     }
 }
 
-// The least of the compute capabilities that are built for, where bf16 is storage alone.
+// The lowest supported compute capability, where bf16 is only a storage type.
 TEST_P(EveryInstruction, OfTrainingHasAKernelOnTuring) {
   for (const char* precision : kPrecisions) {
     SCOPED_TRACE(precision);
@@ -122,7 +122,7 @@ TEST_P(EveryInstruction, OfInferenceHasAKernel) {
       SCOPED_TRACE(fmt::format("{} rank {}", precision, rank));
       TrainOptions options = pinned_options(precision);
       options.techniques.lora.rank = rank;
-      options.techniques.pins.clear();  // they are training's
+      options.techniques.pins.clear();  // they are for training
       PlanRequest request = request_of(options, model_);
       expect_kernels(plan_evaluation(request));
       if (model_.spec.objective != Objective::language || options.techniques.precision == "bf16-mixed") continue;

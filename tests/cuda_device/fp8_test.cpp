@@ -1,4 +1,4 @@
-// Training with products in fp8, by a library that multiplies the codes that it is given.
+// Training with fp8 products, by a fake library that multiplies the codes.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -17,9 +17,9 @@ namespace {
 class Fp8Training : public testing::Test {
  protected:
   Fp8Training() {
-    ::setenv("HEADROOM_CUDA_WITHOUT", "graphs", 1);  // the library multiplies at once, it is not recorded
+    ::setenv("HEADROOM_CUDA_WITHOUT", "graphs", 1);  // the fake multiplies at once and cannot be recorded
     write_tiny_model(directory_);
-    // A GPU to which moving costs nothing, so that small products are worth rounding.
+    // A GPU with free memory traffic, so that rounding pays off even for small products.
     Json profile = Json::parse(profile_json(load_profile("H100-80GB")));
     profile["stream_bytes_per_second"] = 1e18;
     profile["launch_seconds"] = 1e-15;
@@ -61,7 +61,7 @@ class Fp8Training : public testing::Test {
   TemporaryDirectory directory_;
 };
 
-// In fp8 are at least q, o, gate, up and down of three blocks, forward and twice backward, in two steps.
+// At least q, o, gate, up and down of three blocks are fp8, forward and twice backward, in two steps.
 TEST_F(Fp8Training, FollowsBf16AndRepeatsItsBits) {
   for (const char* precision : {"bf16-mixed", "bf16-true"}) {
     SCOPED_TRACE(precision);
@@ -77,7 +77,7 @@ TEST_F(Fp8Training, FollowsBf16AndRepeatsItsBits) {
     const Outcome again = train(name + "-again", precision, "fp8");
     EXPECT_EQ(again.losses, found.losses);
     EXPECT_EQ(again.state, found.state);
-    // Scales follow from the tensors as they are: what is computed again has the same codes.
+    // Scales depend only on the current tensors, so recomputed values have the same codes.
     const Outcome recomputed = train(name + "-recomputed", precision, "fp8", {{"recompute", "on"}});
     EXPECT_EQ(recomputed.losses, found.losses);
     EXPECT_EQ(recomputed.state, found.state);

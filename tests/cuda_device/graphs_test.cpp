@@ -1,5 +1,5 @@
-// Spans of kernels that one call queues (CUDA graphs): the bits of the kernels launched one by one, inside the memory
-// that is booked for them.
+// Spans of kernels that one call queues (CUDA graphs): the same bits as kernels launched one by one, within the memory
+// booked for graphs.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -67,7 +67,7 @@ void expect_same(const Outcome& found, const Outcome& expected) {
   EXPECT_EQ(found.state, expected.state);
 }
 
-// A step is: before the micro-batches, each of them, behind them.
+// A step has three spans: before the micro-batches, each micro-batch, and after them.
 TEST_F(CudaGraphs, AStepIsAFewLaunchesWithTheSameBits) {
   const Outcome graphs = train(on_shim());
   expect_same(graphs, train_without_graphs(options_));
@@ -76,7 +76,7 @@ TEST_F(CudaGraphs, AStepIsAFewLaunchesWithTheSameBits) {
   EXPECT_LE(graphs.graphs.launches, 2 * (4 + 2));
 }
 
-// Copies between the tiers run between the spans.
+// Copies between tiers run between the spans.
 TEST_F(CudaGraphs, StandAsideForCopies) {
   TrainOptions offloaded = options_;
   for (const char* name : {"offload-optimizer", "offload-gradients", "offload-parameters", "offload-activations"})
@@ -86,7 +86,7 @@ TEST_F(CudaGraphs, StandAsideForCopies) {
   EXPECT_GT(graphs.graphs.launches, 2 * (4 + 2));
 }
 
-// Draws of dropout differ from micro-batch to micro-batch: its kernels are launched by themselves.
+// Dropout's random bits differ between micro-batches, so its kernels are launched separately.
 TEST_F(CudaGraphs, LeaveOutDropout) {
   const TemporaryDirectory directory;
   Json config = Json::parse(kTinyConfig);
@@ -99,7 +99,7 @@ TEST_F(CudaGraphs, LeaveOutDropout) {
   EXPECT_NE(outcome.losses, train(on_shim()).losses);
 }
 
-// Of a driver whose graphs take much: those that fit what is booked, the rest launched kernel by kernel.
+// With a driver whose graphs are large: those that fit in the booked memory, the rest kernel by kernel.
 TEST_F(CudaGraphs, TakeNoMoreThanIsBooked) {
   HostRuntimeLimits limits;
   const Outcome all = train(on_shim());
@@ -129,7 +129,7 @@ TEST_F(CudaGraphs, ADriverThatRefusesLeavesTheKernels) {
   expect_same(refused, train_without_graphs(options_));
 }
 
-// Their memory is.
+// The plan includes their memory.
 TEST_F(CudaGraphs, AreInThePlan) {
   const TinyRun run(options_, directory_ / "tokens", on_shim());
   EXPECT_EQ(run.plan().process.graphs, kCudaGraphBytes);

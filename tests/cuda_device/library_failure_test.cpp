@@ -1,4 +1,4 @@
-// A library that fails when its calls are rehearsed does not end a run: our own kernels serve, as without it.
+// A library that fails in the rehearsal does not end a run: headroom's own kernels are used, as without the library.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ class LibraryFailure : public testing::Test {
  protected:
   LibraryFailure() { write_tiny_model(directory_); }
 
-  // Two steps' losses and what they leave, by a device with these libraries.
+  // The losses and results of two steps on a device with these libraries.
   struct Outcome {
     std::vector<double> losses;
     std::map<std::string, std::string> state;
@@ -29,7 +29,7 @@ class LibraryFailure : public testing::Test {
     TrainOptions options = tiny_options(directory_);
     options.machine.device = "cuda:0";
     options.machine.profile = kUnmeasuredGpu;
-    options.techniques.precision = "bf16-true";  // which both libraries take
+    options.techniques.precision = "bf16-true";  // supported by both libraries
     options.techniques.attention_order = order;
     options.data.global_batch_size = 4;
     options.data.max_seq_length = 16;
@@ -88,8 +88,8 @@ TEST_F(LibraryFailure, OfAttentionEndsInOurOwnKernels) {
   }
 }
 
-// Any order is asked of the library for every gradient, by permission alone, so that one too old for a fixed order
-// serves; where it fails, and where there is none, our own kernels do.
+// With the permission, any order is asked of the library for every gradient, so that a version without a fixed order
+// can be used; when it fails or is missing, headroom's own kernels are.
 TEST_F(LibraryFailure, OfAttentionInAnyOrderEndsInOurOwnKernels) {
   const Outcome without = train("without", {}, "any");
   EXPECT_EQ(without.state, train("in order", {}).state);

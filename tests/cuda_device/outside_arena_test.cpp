@@ -1,5 +1,5 @@
-// What lies beside the arena is enforced: known before the arena is reserved and before anything is written, and
-// refused where it is more than the plan books.
+// Memory outside the arena is checked: it is known before the arena is reserved and before anything is written, and
+// refused if it exceeds what the plan books.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ class OutsideTheArena : public testing::Test {
     options.schedule.max_steps = 1;
     return options;
   }
-  // As the program does; the notes that it prints.
+  // Trains like the program; returns the notes that it prints.
   std::vector<std::string> train_whole(const TrainOptions& options) {
     std::vector<std::string> notes;
     TrainEvents events;
@@ -43,7 +43,7 @@ class OutsideTheArena : public testing::Test {
     plan_ = train_model(options, events, control).plan;
     return notes;
   }
-  // The refusal of such a run, which leaves nothing.
+  // The refusal of such a run, which must leave no files.
   std::string refusal(const TrainOptions& options) {
     try {
       train_whole(options);
@@ -98,14 +98,14 @@ TEST_F(OutsideTheArena, IsWrittenDownAsFarAsItIsKnown) {
   }
 }
 
-// What other processes take meanwhile is nobody's fault.
+// Memory that other processes take in the meantime is not this process's.
 TEST_F(OutsideTheArena, WhatOthersHoldIsNeverOurs) {
   limits_of_cuda0().tells = false;
   limits_of_cuda0().held_by_others = int64_t{3} << 30;
   train_whole(options());
 }
 
-// Every stream and event is there before the arena is, of copies to every tier.
+// All streams and events, for copies to every tier, are created before the arena.
 TEST_F(OutsideTheArena, StreamsAndEventsComeBeforeTheArena) {
   TrainOptions offloaded = options();
   offloaded.data.micro_batch_size = 2;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The whole command line on a GPU's kernels: train, save, resume, evaluate and generate, compared with the CPU.
+"""The command line with a GPU's kernels: train, save, resume, evaluate and generate, compared with the CPU.
 
 Usage: program_test.py HEADROOM HEADROOM_ON_SHIM
-The second program is the first one with the shim in the place of a GPU (--device cuda:0). Prints N passed, N failed.
+The second program is the same as the first, with the shim instead of a GPU (--device cuda:0). Prints N passed, N failed.
 """
 import concurrent.futures
 import filecmp
@@ -62,7 +62,7 @@ def near(found, expected, tolerance=1e-4):
 
 
 def make_model(program, folder, config):
-    """A fresh model of the config, in a folder of its own."""
+    """A fresh model of the config in its own folder."""
     file, model = (os.path.join(folder, config['model_type'] + end) for end in ('.json', ''))
     with open(file, 'w', encoding='utf-8') as out:
         json.dump(config, out)
@@ -71,7 +71,7 @@ def make_model(program, folder, config):
 
 
 def check_experts(program, shim, folder, data):
-    """A mixture of experts with the loss that balances them."""
+    """A mixture of experts with the load-balancing loss."""
     model = make_model(program, folder, EXPERTS)
     cpu, gpu = (os.path.join(folder, 'experts-' + name) for name in ('cpu', 'gpu'))
     done = [train(binary, where, model, data, out, '--max-steps', 2) for binary, where, out in ((program, CPU, cpu), (shim, GPU, gpu))]
@@ -86,7 +86,7 @@ def lies_in_memory(directory):
 
 
 def check_disk(shim, folder, model, data):
-    """States, gradients and weights in a scratch file, for the host is too small: bitwise the plain run, resumed too, and nothing is left."""
+    """States, gradients and weights in a scratch file, because the host is too small: bitwise the plain run, also resumed, and no file is left."""
     scratch, plain, out = (os.path.join(folder, name) for name in ('scratch', 'in-memory', 'on-disk'))
     os.mkdir(scratch)
     train(shim, GPU, model, data, plain, '--max-steps', 3)
@@ -105,7 +105,8 @@ def check_disk(shim, folder, model, data):
 
 
 def check_attention_order(shim, folder, model, data):
-    """The permission is the command line's: it is in the plan, a resumed run has it where it is named again, and what cuDNN is missing for stays with our kernels."""
+    """The permission is given on the command line and recorded in the plan. A resumed run has it if it is given again. Calls that cuDNN refuses use
+    headroom's kernels."""
     bf16 = [*GPU, '--precision', 'bf16-mixed']
     fixed, any_order = (os.path.join(folder, 'order-' + name) for name in ('fixed', 'any'))
     train(shim, bf16, model, data, fixed, '--max-steps', 3)
@@ -127,13 +128,14 @@ def check_attention_order(shim, folder, model, data):
 
 
 def least_memory(program, *command):
-    """The least --memory that works, from a refusal."""
+    """The least --memory that works, read from a refusal."""
     refused = subprocess.run([str(part) for part in (program, *command, '--memory', '1MiB')], capture_output=True, text=True)
     return int(re.search(r'give --memory (\d+) or more', refused.stderr)[1])
 
 
 def check_weights_below(shim, model, data, tiers):
-    """Weights that the GPU has no room for wait on the host or on disk: at the least budget bitwise what a plan without them gives at its least."""
+    """Weights that do not fit on the GPU are on the host or on disk: at the least budget bitwise what a plan without them gives at its own least
+    budget."""
     for command in (('generate', '--model', model, '--prompt', 'a prompt of its own', '--max-new-tokens', 6, '--temperature', 1, '--seed', 5),
                     ('evaluate', '--model', model, '--data', data, '--max-seq-length', 16)):
         command += (*GPU[:4], '--json')
@@ -149,7 +151,7 @@ def check_weights_below(shim, model, data, tiers):
 
 
 def check_context(shim, folder, model, data):
-    """A measured profile that books less than the context takes: a run, an evaluation and a generation are refused, nothing is written."""
+    """A measured profile books less than the context takes: training, evaluation and generation are refused, and nothing is written."""
     profile, out = os.path.join(folder, 'cuda-0.json'), os.path.join(folder, 'above')
     with open(os.path.join(os.path.dirname(__file__), '../../src/cost/profiles/H100-80GB.json'), encoding='utf-8') as text:
         measured = json.load(text) | {'name': 'cuda-0', 'context_bytes': 100 << 20}
@@ -165,7 +167,7 @@ def check_context(shim, folder, model, data):
 
 
 def completions(program, where, model, prompts):
-    """What a server answers to prompts that it is asked at once, greedily; the lines that it prints before."""
+    """A server's greedy answers to prompts sent at once, and the lines that it prints before."""
     with tempfile.TemporaryDirectory() as home:
         with Server(program, model, home, *where, '--max-num-batched-tokens', '16') as server:
             def ask(prompt):
@@ -180,7 +182,7 @@ def completions(program, where, model, prompts):
 
 
 def check_server(program, shim, model):
-    """Served together on the GPU: what each prompt gets there by itself, and on the CPU."""
+    """Requests served together on the GPU give what each gives alone, and on the CPU."""
     prompts = ['a prompt of its own', 'row 3: aaaa and some more of it', 'x']
     together, printed = completions(shim, GPU, model, prompts)
     check('the GPU serves', all(together) and 'kv_pool' in printed and 'on the host' in printed, together)
@@ -201,7 +203,7 @@ def embeddings(program, where, model, texts):
 
 
 def check_encoder(program, shim, folder):
-    """Embeddings of an encoder, whose inputs are whole in each step."""
+    """Embeddings of an encoder, whose inputs are not split over steps."""
     model, texts = make_model(program, folder, ENCODER), ['a text of its own', 'x', 'row 3: aaaa and some more of it']
     gpu = embeddings(shim, GPU, model, texts)
     cpu = embeddings(program, CPU, model, texts)

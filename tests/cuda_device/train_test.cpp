@@ -1,5 +1,5 @@
-// Training by the GPU's kernels: the same losses and weights as on the CPU, as far as sums in another order allow, and
-// the same bits when repeated.
+// Training with the GPU's kernels: losses and weights agree with the CPU's within the rounding of sums in another
+// order, and repeated runs are bitwise equal.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -79,7 +79,7 @@ TEST_F(CudaTraining, FollowsTheCpuInBf16Mixed) {
   compare(options, 5e-3);
 }
 
-// Two of three experts of a layer, with the loss that balances them.
+// Two of three experts in a layer, with the load-balancing loss.
 std::string balanced_experts() {
   Json config = Json::parse(kTinyExpertsConfig);
   config["output_router_logits"] = true;
@@ -94,7 +94,7 @@ class CudaExpertTraining : public CudaTraining {
 
 TEST_F(CudaExpertTraining, FollowsTheCpuInFp32) { compare(gpu_options(directory_), 1e-5); }
 
-// Rows of 32 and 40 elements are whole packs: the experts run on tensor cores.
+// Rows of 32 and 40 elements are whole packs, so the experts use tensor cores.
 TEST_F(CudaExpertTraining, FollowsTheCpuInBf16) {
   TrainOptions options = gpu_options(directory_);
   for (const char* precision : {"bf16-mixed", "bf16-true"}) {
@@ -149,9 +149,9 @@ TrainOptions offloaded(TrainOptions options) {
   return options;
 }
 
-// A device whose accesses are checked for races, the last one that it made being at hand.
+// A device whose accesses are checked for races; `checker` is the one created last.
 struct Checked {
-  TinyRun::MakeDevice make;  // the device that is checked
+  TinyRun::MakeDevice make;  // the checked device
   test::RaceChecker* checker = nullptr;
 
   TinyRun::MakeDevice device() {
@@ -167,7 +167,7 @@ struct Checked {
   }
 };
 
-// In page-locked memory, copied beside the kernels: no two accesses of the same bytes are unordered.
+// In page-locked memory, copied while kernels run: all accesses to the same bytes are ordered.
 TEST_F(CudaTraining, WhatWaitsOnTheHostIsBitwiseTheSame) {
   const TrainOptions keep = kept(directory_);
   TinyRun first(keep, directory_ / "keep", make_shim_device);
@@ -203,7 +203,7 @@ class CudaDiskTraining : public CudaTraining {
       return make_cuda_device(std::move(runtime), facts, {}, directory_.path());
     };
   }
-  // Trains with these options and as much of the host, and returns the plan.
+  // Trains with these options and this much host memory, and returns the plan.
   Plan expect_same(const Curve& plain, const TrainOptions& options, bool defers, int64_t host = 0) {
     Checked checked{shim_with_disk(defers)};
     TinyRun run(options, directory_ / "offload", checked.device(), host);
@@ -221,7 +221,7 @@ class CudaDiskTraining : public CudaTraining {
   }
 };
 
-// In a file, whether the GPU copies at once or as late as it may.
+// In a file, whether the GPU copies at once or as late as possible.
 TEST_F(CudaDiskTraining, WhatWaitsOnDiskIsBitwiseTheSame) {
   const TrainOptions keep = kept(directory_);
   TinyRun first(keep, directory_ / "keep", make_shim_device);
@@ -236,7 +236,7 @@ TEST_F(CudaDiskTraining, WhatWaitsOnDiskIsBitwiseTheSame) {
   }
 }
 
-// A part of it in the host's memory.
+// Partly in the host's memory.
 TEST_F(CudaDiskTraining, WhatWaitsInSeveralTiersIsBitwiseTheSame) {
   const TrainOptions keep = kept(directory_);
   TinyRun first(keep, directory_ / "keep", make_shim_device);

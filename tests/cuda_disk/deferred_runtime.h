@@ -1,6 +1,6 @@
-// A runtime of streams that put off: what is queued is done only when the host waits for it, or a stream that the host
-// waits for does. The other extreme is cuda_shim/host_runtime.h, where everything is done at once; on a GPU it is done
-// at some time between the two. May be used by several threads.
+// A runtime whose streams defer their work: it is done only when the host waits for it, or for a stream that waits for
+// it. cuda_shim/host_runtime.h is the other extreme, where everything is done at once; a GPU is in between. May be used
+// by several threads.
 #pragma once
 
 #include <deque>
@@ -12,18 +12,18 @@
 
 namespace headroom::test {
 
-// Faults that must be found.
+// Faults that the tests must find.
 enum class Fault { none, streams_do_not_wait, host_does_not_wait };
 
 struct Deferral {
-  // Work of the stream that was made first is done when it is queued, as the shim's kernels are.
+  // Work of the stream created first is done when it is queued, like the shim's kernels.
   bool computes_at_once = false;
   Fault fault = Fault::none;
 };
 
 class DeferredRuntime : public CudaRuntime {
  public:
-  // Memory is `inner`'s.
+  // Memory comes from `inner`.
   DeferredRuntime(std::unique_ptr<CudaRuntime> inner, const Deferral& deferral)
       : inner_(std::move(inner)), deferral_(deferral) {}
 
@@ -81,7 +81,7 @@ class DeferredRuntime : public CudaRuntime {
   void destroy(CudaGraph graph) noexcept override { inner_->destroy(graph); }
 
  private:
-  // An event's record, the how manyeth of it.
+  // An event's record, with its number.
   struct Mark {
     CudaEvent event = nullptr;
     int64_t number = 0;

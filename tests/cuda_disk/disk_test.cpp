@@ -1,5 +1,5 @@
-// A disk below the CUDA device: whatever the GPU puts off or does at once, copies carry the bytes that their order in
-// the queues says; each of the implementation's waits is needed; failures in words.
+// A disk below the CUDA device: however much the GPU defers, copies have the bytes that the order of the queues
+// implies; each of the implementation's waits is needed; error messages.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,12 +33,12 @@ std::unique_ptr<CudaRuntime> deferred(const Deferral& deferral) {
   return std::make_unique<DeferredRuntime>(make_host_runtime(), deferral);
 }
 
-// Copies between slots of the device and of the tiers below it, drawn at random, beside work on the device that
-// rewrites slots: as a plan does, nothing touches a copy's destination, and nobody writes its source, before it was
-// waited for. What each slot must hold is a number, which fills it.
+// Random copies between slots of the device and of the tiers below it, while work on the device rewrites slots. As in a
+// plan, nothing accesses a copy's destination or writes its source before it was waited for. Each slot is filled with a
+// number, which is checked.
 class Traffic {
  public:
-  // With `forgets`, copies are never waited for: a fault of the plan that must be found.
+  // With `forgets`, copies are never waited for: a plan's fault that must be found.
   Traffic(Device& device, uint32_t seed, bool forgets)
       : device_(device), copies_(device), bits_(seed), forgets_(forgets) {
     for (const Tier tier : kArenaTiers)
@@ -48,7 +48,7 @@ class Traffic {
     for (int place = 0; place < kPlaces; ++place) write(place, ++newest_);
   }
 
-  // False when a slot holds something else than it must.
+  // Returns false when a slot has the wrong number.
   bool run(int rounds) {
     for (int round = 0; round < rounds; ++round) {
       if (below(3) == 0 || static_cast<int64_t>(flights_.size()) == kMost)
@@ -66,7 +66,7 @@ class Traffic {
 
  private:
   static constexpr int64_t kMost = 6;
-  static constexpr int kPlaces = 3 * kSlots;  // the device's first, then each lower tier's
+  static constexpr int kPlaces = 3 * kSlots;  // the device's slots first, then each lower tier's
   struct Flight {
     int from = 0, to = 0;
     EventId done = 0;
@@ -104,7 +104,7 @@ class Traffic {
     return true;
   }
 
-  // What a kernel does: one slot of the device becomes another.
+  // Like a kernel: replaces one slot of the device by another.
   void rewrite() {
     const int from = below(kSlots), to = below(kSlots);
     if (from == to || is_written(from) || is_written(to) || is_read(to)) return;
@@ -133,10 +133,10 @@ class Traffic {
   CopyStreams copies_;
   std::mt19937 bits_;
   bool forgets_;
-  std::array<std::byte*, 3> bases_{};  // by tier
+  std::array<std::byte*, 3> bases_{};  // indexed by tier
   std::array<uint32_t, size_t{kPlaces}> values_{};
   uint32_t newest_ = 0;
-  std::vector<EventId> events_;  // of no copy in flight
+  std::vector<EventId> events_;  // events without a copy in flight
   std::vector<Flight> flights_;
 };
 
@@ -165,7 +165,7 @@ TEST_F(CudaDisk, WaitsThatAreMissingAreFound) {
   EXPECT_FALSE(carries(deferred({}), 0, true)) << "the plan's";
 }
 
-// Copies that a thread carries out and those that the device has alone, in one stream.
+// Copies by a thread and copies by the device alone, in one stream.
 TEST_F(CudaDisk, AStreamKeepsItsOrder) {
   for (const bool late : {false, true}) {
     const std::unique_ptr<Device> device = make_device(late ? deferred({}) : make_host_runtime(), path());
@@ -193,7 +193,7 @@ TEST_F(CudaDisk, ItsBuffersAreWhatIsBooked) {
   Traffic(*device, 0, false).run(0);
   DeviceFacts facts;
   facts.device = "cuda";
-  const int64_t buffers = host_runtime_pinned() - before - kSlots * kSlot;  // beside the host's arena
+  const int64_t buffers = host_runtime_pinned() - before - kSlots * kSlot;  // besides the host's arena
   EXPECT_LE(buffers, disk_process_bytes(facts));
   EXPECT_GT(buffers, disk_process_bytes(facts) * 9 / 10);
 }

@@ -1,4 +1,4 @@
-// In the place of kernels and shim, for a CUDA device that only copies: ThreadSanitizer can follow it then.
+// Replaces kernels and shim for a CUDA device that only copies, so that ThreadSanitizer can follow it.
 #include "base/error.h"
 #include "cuda_shim/cuda_shim.h"
 #include "ops/cuda/kernel.h"

@@ -1,4 +1,4 @@
-// Attention by the outside library: when it is taken, what it is given, and what the plan books for it.
+// Attention by a library: when it is used, what it is given, and what the plan books for it.
 #include "cuda_shim/host_runtime.h"
 #include "device/cuda/cuda_device.h"
 #include "fake_dnn.h"
@@ -22,7 +22,7 @@ AttentionShape shape_of(int64_t batch, int64_t length, int64_t heads, int64_t kv
 
 class DnnAttention : public testing::Test {
  protected:
-  // The library, and a Hopper that has no other.
+  // The fake library on a Hopper.
   explicit DnnAttention() {
     services.attention = std::make_unique<FakeDnn>(notes);
     context = test_context(services);
@@ -37,7 +37,7 @@ class DnnAttention : public testing::Test {
   std::string refusal(const KernelSpec& spec) const {
     return cuda_kernels().candidates(spec.op).front().make(spec, context).refusal;
   }
-  // The same call on other operands, its scratch booked again.
+  // The same call with changed operands; its scratch is booked again.
   template <typename Change>
   KernelSpec changed(const char* op, const Change& change) const {
     KernelSpec spec = attention_spec(shape_of(1, 8, 2, 1, 64), op == std::string("attention_grad"), context.facts);
@@ -67,7 +67,7 @@ class DnnAttention : public testing::Test {
   CudaContext context;
 };
 
-// Every operand in its place: the fake's results are bitwise those of the kernels that it calls.
+// Every operand is in its place: the fake's results are bitwise those of the kernels that it calls.
 TEST_F(DnnAttention, GivesTheLibraryItsOperands) {
   for (bool gradient : {false, true}) {
     AttentionShape shape = shape_of(2, 9, 4, 2, 64);
@@ -119,7 +119,7 @@ TEST_F(DnnAttention, TakesGradientsOnHopperOnly) {
   }
 }
 
-// The plan says so by an attribute, and books nothing for the library then.
+// The plan says so with an attribute and books nothing for the library.
 TEST_F(DnnAttention, OurOwnKernelsServeWhereThePlanTakesThem) {
   for (const char* op : {"attention", "attention_grad"}) {
     const auto with = [&](std::string_view kernels) {
@@ -136,7 +136,7 @@ TEST_F(DnnAttention, OurOwnKernelsServeWhereThePlanTakesThem) {
   }
 }
 
-// The workspace of sums in any order is linear in the length everywhere; but on 9.x and 10.x dq is kept twice.
+// The workspace of sums in any order is linear in the length everywhere; except on 9.x and 10.x, dq is kept twice.
 TEST_F(DnnAttention, TakesGradientsInAnyOrderWhereverItIsAsked) {
   const auto any_order = [](KernelSpec& spec) { spec.attrs.set("kernels", std::string(kCudnnAnyOrder)); };
   for (const int capability : {80, 86, 89, 90, 100, 103, 120}) {
@@ -146,7 +146,7 @@ TEST_F(DnnAttention, TakesGradientsInAnyOrderWhereverItIsAsked) {
     EXPECT_EQ(chosen(spec), "cudnn");
     EXPECT_TRUE(attention_shape(spec.call()).any_order);
     EXPECT_EQ(chosen(changed("attention_grad", [](KernelSpec&) {})) == "cudnn", capability == 90);
-    // Two heads that share keys, 8 queries that count as 128.
+    // Two heads that share keys, and 8 queries, which count as 128.
     const int64_t copies = capability == 90 || capability == 100 || capability == 103 ? 1 : 2;
     EXPECT_EQ(spec.scratch_bytes - kCudnnSpare, 2 * 128 * (copies * 64 * 4 + 4 + 2 * 64 * 2) + 2 * 128 / 64 * 8);
   }
@@ -171,7 +171,7 @@ TEST_F(DnnAttention, OurOwnKernelsServeWhereTheLibraryWantsMoreThanIsBooked) {
   EXPECT_EQ(refusal(spec), fmt::format("a fake wants {} bytes", spec.scratch_bytes + 1));
 }
 
-// What the plan books: linear in the length, a multiple of what q takes.
+// The booked workspace is linear in the length and a multiple of q's bytes.
 TEST_F(DnnAttention, BooksTheLibrarysWorkspace) {
   const auto booked = [&](const AttentionShape& shape, bool gradient) {
     return attention_spec(shape, gradient, context.facts).scratch_bytes;
@@ -185,7 +185,7 @@ TEST_F(DnnAttention, BooksTheLibrarysWorkspace) {
   EXPECT_EQ(booked(longer, true) - kCudnnSpare, 4 * (booked(shape, true) - kCudnnSpare));
   EXPECT_EQ(booked(shape_of(2, 1024, 14, 14, 64), true) - kCudnnSpare, rows * (64 * 4 + 4) + rows / 64 * 8);
   context.facts.capabilities = of_compute_capability(80);
-  EXPECT_EQ(booked(shape, true), rows * 4);  // what our own kernels need
+  EXPECT_EQ(booked(shape, true), rows * 4);  // what headroom's own kernels need
   context.facts.capabilities = of_compute_capability(75);
   EXPECT_EQ(booked(shape, false), 0);
 }

@@ -1,6 +1,6 @@
-// cuDNN itself, planning for GPUs that it is told of: every call that our kernels make of it is prepared to the end,
-// its code compiled, and nothing runs. The library is the one that CMake has found, or that the environment variable
-// HEADROOM_CUDNN_LIBRARY names; skipped where there is none, or the build lacks its headers.
+// cuDNN itself, planning for described GPUs: every kind of call that headroom makes is prepared completely, its code
+// compiled, and nothing runs. The library is the one that CMake found, or the one named by the environment variable
+// HEADROOM_CUDNN_LIBRARY. Skipped if there is none, or if the build does not have its headers.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -59,12 +59,12 @@ class Cudnn : public testing::TestWithParam<DescribedDevice> {
     facts.capabilities = of_compute_capability(GetParam().capability);
   }
 
-  // The library accepts the call, within what the plan books for it.
+  // The library accepts the call within what the plan books for it.
   template <typename Call>
   void expect_planned(const CudaLibraryOffer<Call>& offer, int64_t booked) {
     ASSERT_TRUE(offer.call) << offer.refusal;
     EXPECT_LE(offer.call->workspace_bytes(), booked);
-    // Not more than twice what it takes, but for the spare.
+    // At most twice what it takes, without the spare.
     EXPECT_LE(booked - kCudnnSpare, 2 * offer.call->workspace_bytes());
   }
   void expect_attention(const AttentionShape& shape) {
@@ -80,11 +80,11 @@ class Cudnn : public testing::TestWithParam<DescribedDevice> {
         std::max(attention_spec(shape, true, facts).scratch_bytes, cudnn_grad_workspace(shape, facts));
     const auto offer = library->attention_grad(shape, booked);
     if (compute_capability(facts) == 90 && has_ordered_gradient()) return expect_planned(offer, booked);
-    // Our own kernels serve: it wants a matrix of queries by keys.
+    // headroom's own kernels are used: the library would need a matrix of queries by keys.
     EXPECT_FALSE(offer.call);
     EXPECT_NE(offer.refusal.find("workspace"), std::string::npos) << offer.refusal;
   }
-  // From 9.25 on the gradient adds into dq in a fixed order.
+  // Since 9.25 the gradient adds into dq in a fixed order.
   bool has_ordered_gradient() const {
     int major = 0, minor = 0;
     EXPECT_EQ(std::sscanf(library->name().c_str(), "cuDNN %d.%d", &major, &minor), 2);
@@ -145,7 +145,7 @@ TEST_P(Cudnn, RefusesInItsOwnWords) {
   EXPECT_FALSE(library->attention(shape, kCudnnSpare).call);
 }
 
-// Gradients whose sums have no fixed order: every version and every device takes them, within what the plan books.
+// Gradients with sums in any order: all versions and devices support them, within what the plan books.
 class CudnnAnyOrder : public Cudnn {
  protected:
   void expect_any_order(AttentionShape shape) {
@@ -171,7 +171,7 @@ TEST_P(CudnnAnyOrder, IsPlannedWithinTheBookedWorkspace) {
   expect_any_order(shape);
 }
 
-// A version that takes none in a fixed order says so only once a plan wants one.
+// A version without a fixed order says so only when a plan asks for it.
 TEST_P(CudnnAnyOrder, NoVersionIsTooOld) {
   const AttentionShape shape = shape_of({"", 2, 1, 64}, 1, 1024);
   expect_any_order(shape);

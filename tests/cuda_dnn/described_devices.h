@@ -1,5 +1,5 @@
-// GPUs in cuDNN's own JSON, so that it plans for them where there is none. The figures are those of NVIDIA's data
-// sheets and of the compute capability; names and clocks bear on nothing that is tested.
+// GPUs in cuDNN's own JSON, so that it can plan for them without one. The figures are from NVIDIA's data sheets and the
+// compute capability; names and clocks do not affect what is tested.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,9 +13,9 @@ struct DescribedDevice {
   int capability;  // 10 major + minor
   const char* name;
   int multiprocessors;
-  int shared_bytes;  // most that a block may ask for
-  int blocks;        // of a multiprocessor
-  int threads;       // of a multiprocessor
+  int shared_bytes;  // maximum for a block
+  int blocks;        // per multiprocessor
+  int threads;       // per multiprocessor
   int cache_bytes;
 };
 

@@ -1,4 +1,4 @@
-// A library of attention that computes by the CPU's reference kernels, and notes what it is asked.
+// A fake attention library that computes with the CPU's reference kernels and records what it is asked.
 #pragma once
 
 #include <cstring>
@@ -10,7 +10,7 @@
 
 namespace headroom::op_test {
 
-// `attention` (or `attention_grad`) of bf16 operands: the call's spec, its scratch booked by the op's rule.
+// `attention` (or `attention_grad`) with bf16 operands: the call's spec, with the scratch that the op's rule books.
 inline KernelSpec attention_spec(const AttentionShape& shape, bool gradient, const DeviceFacts& facts) {
   const ConcreteType q{DType::bf16, {shape.batch, shape.queries, shape.heads * shape.dim}, {}};
   const ConcreteType k{DType::bf16, {shape.batch, shape.keys, shape.kv_heads * shape.dim}, {}};
@@ -36,13 +36,13 @@ inline KernelSpec attention_spec(const AttentionShape& shape, bool gradient, con
 struct FakeDnnNotes {
   int prepared = 0;
   int loaded = 0;      // runs in LaunchMode::load
-  bool fails = false;  // when it rehearses
+  bool fails = false;  // in the rehearsal
   int failed = 0;
   int runs = 0;           // others
   int gradient_runs = 0;  // of `runs`
-  int in_any_order = 0;   // gradients asked for so
+  int in_any_order = 0;   // gradients asked for in any order
   int in_fixed_order = 0;
-  bool is_old = false;    // takes no gradient in a fixed order
+  bool is_old = false;    // does not support gradients in a fixed order
   int64_t workspace = 0;  // granted to the last call
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A virtual environment with NVIDIA's folder of one package, active while it lives.
+// A virtual environment with NVIDIA's folder of one package; active while this object lives.
 class Environment {
  public:
   Environment() {

@@ -1,5 +1,5 @@
-// The tests of tests/cuda_ops on a GPU: operands lie in memory that host and device both reach, kernels are nvcc's, and
-// the libraries are NVIDIA's. Every kernel runs twice and must give the same bits.
+// The tests of tests/cuda_ops on a GPU: operands are in memory that host and device both reach, kernels are compiled by
+// nvcc, and the libraries are NVIDIA's. Every kernel runs twice and must give the same bits.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -85,7 +85,7 @@ void release_managed(std::byte* memory) noexcept { cudaFree(memory); }
 
 Place& place() { return gpu(); }
 
-// False, with the reason printed, where there is no device.
+// Returns false, with the reason printed, when there is no device.
 bool begin_on_device() {
   try {
     std::printf("on %s\n", gpu().description().c_str());
@@ -99,11 +99,11 @@ bool begin_on_device() {
 
 }  // namespace headroom::op_test
 
-// Without a device nothing runs, which is not a failure: exit 77, as ctest's SKIP_RETURN_CODE says.
+// Without a device nothing runs, which is not a failure: exit code 77, ctest's SKIP_RETURN_CODE.
 int main(int count, char** arguments) {
   testing::InitGoogleTest(&count, arguments);
   if (!headroom::op_test::begin_on_device()) return 77;
-  // Their fakes multiply on the host as soon as they are asked; so do those of fp8 where the library is missing.
+  // The fakes multiply on the host as soon as they are called; so do those of fp8 when the library is missing.
   if (GTEST_FLAG_GET(filter) == "*")
     GTEST_FLAG_SET(filter, headroom::op_test::place().blas() ? "-*ByLibrary*" : "-*ByLibrary*:CudaFp8*");
   return RUN_ALL_TESTS();

@@ -56,7 +56,7 @@ TEST(CudaAdafactor, NarrowWeightsAgreeWithTheReference) {
   const RunResult expected = run_op("adafactor", in, attrs), found = run_cuda_op("adafactor", in, attrs);
   int64_t other = 0;
   for (int64_t i = 0; i < 4000; ++i) other += found.outputs[0].at(i) != expected.outputs[0].at(i);
-  EXPECT_LE(other, 8);  // an ulp of f32 may cross a draw
+  EXPECT_LE(other, 8);  // an ulp of f32 may cross a rounding threshold
 }
 
 TEST(CudaAdafactor, LeavesOutAStepWhoseNormIsNotFinite) {

@@ -47,8 +47,8 @@ TEST(CudaAdamW, LeavesOutAStepWhoseNormIsNotFinite) {
     }
 }
 
-// With moments that forget everything the update is lr * sign(g), the same in any precision: the weight's bits show the
-// draws.
+// If the moments forget everything, the update is lr * sign(g), the same in any precision: the weight's bits show the
+// random bits.
 TEST(CudaAdamW, RoundsByTheDrawsOfTheReference) {
   const Attrs attrs{{"beta1", 0.0}, {"beta2", 0.0}, {"eps", 0.0}, {"decay", int64_t{0}}, {"tensor", int64_t{77}}};
   for (uint64_t seed : {uint64_t{1}, uint64_t{0xfedcba9876543210}})
@@ -71,7 +71,7 @@ TEST(CudaAdamW, NarrowWeightsAgreeWithTheReference) {
   const RunResult expected = run_op("adamw", in, kAttrs), found = run_cuda_op("adamw", in, kAttrs);
   int64_t other = 0;
   for (int64_t i = 0; i < 4099; ++i) other += found.outputs[0].at(i) != expected.outputs[0].at(i);
-  EXPECT_LE(other, 8);  // an ulp of f32 may cross a draw
+  EXPECT_LE(other, 8);  // an ulp of f32 may cross a rounding threshold
   expect_close(found.outputs[0], expected.outputs[0], 1e-7, 8e-3);
 }
 

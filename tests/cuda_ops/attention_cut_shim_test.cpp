@@ -1,5 +1,5 @@
-// The gradient of attention on tensor cores where a block may have the shared memory of a Hopper: other cuts of the
-// same sums.
+// The gradient of attention on tensor cores with a Hopper's shared memory per block: other block sizes for the same
+// sums.
 #include "cuda_shim/cuda_harness.h"
 #include "cuda_shim/cuda_shim.h"
 

@@ -83,7 +83,7 @@ TEST(CudaAttention, ShortAndLongRowsCausalOrNot) {
   }
 }
 
-// Of our own kernels, those on tensor cores take bf16 heads of 64, 96 and 128.
+// headroom's tensor-core kernels support bf16 heads of 64, 96 and 128.
 TEST(CudaAttention, ChoosesTensorCores) {
   for (int64_t dim : {32, 64, 96, 128, 256}) {
     const Call call{1, 2, 1, 1, dim};
@@ -124,7 +124,7 @@ TEST(CudaAttention, PackedSegments) {
   expect_attention({2, 150, 1, 1, 64}, DType::bf16, {integers({2, 150}, starts)});
 }
 
-// The masks of the CPU, in any micro-batch; windows begin at odd keys too.
+// The same masks as on the CPU, in any micro-batch; windows may begin at odd keys.
 TEST(CudaAttention, DropsWhatTheCpuDrops) {
   for (int64_t window : {0, 6, 33}) {
     expect_attention({2, 140, 2, 1, 8, true, window, 0, 0, 0.3}, DType::f32, {}, 1);
@@ -148,7 +148,7 @@ TEST(CudaAttention, DropsOnTensorCores) {
   EXPECT_EQ(run_cuda_op("attention", inputs, call.attrs()).implementation, "plain");
 }
 
-// With a window and padding, late queries see nothing: zeros, and no weight in any gradient.
+// With a window and padding, late queries see no keys: the output is zero and no gradient gets a contribution.
 TEST(CudaAttention, QueriesWithoutKeys) {
   const Call call{1, 20, 1, 1, 8, true, 4};
   std::vector<Tensor> inputs = call.inputs(DType::f32);
@@ -166,7 +166,7 @@ TEST(CudaAttention, QueriesWithoutKeys) {
   for (int64_t i = 15 * 8; i < 16 * 8; ++i) EXPECT_EQ(grad.outputs[0].at(i), 0.0);
 }
 
-// Rows of the cache that hold nothing yet are not a number.
+// Unused rows of the cache are NaN.
 std::vector<Tensor> cached_inputs(const Call& call, DType q, DType kv, int64_t held, int64_t offset) {
   std::vector<Tensor> inputs{Tensor::random(q, {call.batch, call.queries, call.heads * call.dim}, 1, 1.5)};
   for (uint64_t seed : {2, 3}) {
@@ -220,7 +220,7 @@ TEST(CudaAttention, DecodesEveryGroupHeadSizeAndMask) {
                       forward_tolerance(DType::f32));
 }
 
-// Offsets outside the cache are held to it.
+// Offsets are clamped to the cache.
 TEST(CudaAttention, OffsetsOutsideTheCache) {
   const Call call{1, 1, 2, 1, 16};
   for (int64_t offset : {-5, 9, 1000}) {

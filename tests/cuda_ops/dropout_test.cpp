@@ -9,7 +9,7 @@ namespace {
 
 using namespace op_test;
 
-// The same masks bit by bit, over trips.
+// Bitwise the same masks, in all trips.
 TEST(CudaDropout, DropsWhatTheReferenceDrops) {
   for (DType dtype : {DType::f32, DType::bf16})
     for (double rate : {0.0, 0.1, 0.5, 0.999})
@@ -21,7 +21,7 @@ TEST(CudaDropout, DropsWhatTheReferenceDrops) {
       }
 }
 
-// Gradients and activations of other element types than what they drop from.
+// Gradients and activations with other element types than the input.
 TEST(CudaDropout, GivesAnotherElementType) {
   for (const auto& [x, y] : {std::pair{DType::f32, DType::bf16}, std::pair{DType::bf16, DType::f32}})
     for (int64_t count : {5, 1003, 4100})

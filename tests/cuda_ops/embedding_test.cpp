@@ -5,7 +5,7 @@ namespace {
 
 using namespace op_test;
 
-// Ids below `rows` and some outside; `most` of a hundred tokens are row 3.
+// Ids below `rows`, and some outside; `most` of a hundred tokens have row 3.
 Tensor ids(int64_t tokens, int64_t rows, int most) {
   Tensor ids(DType::i32, {1, tokens});
   uint64_t state = static_cast<uint64_t>(tokens + rows);
@@ -37,7 +37,7 @@ TEST(CudaEmbeddingGrad, AgreesWithTheReference) {
     }
 }
 
-// Rows of few tokens, of many, and one that no token names.
+// Rows with few tokens, with many, and one without tokens.
 TEST(CudaEmbeddingGrad, LeavesOutThePaddingRow) {
   for (int64_t padding : {0, 3, 8})
     for (int most : {0, 50})
@@ -47,7 +47,7 @@ TEST(CudaEmbeddingGrad, LeavesOutThePaddingRow) {
           {{"padding", padding}}, {2e-5, 1e-5});
 }
 
-// 32 tokens of a row, and one fewer and more, at every place of the order.
+// 32 tokens of a row, and one fewer and one more, at every position of the order.
 TEST(CudaEmbeddingGrad, AddsRowsOfEveryLength) {
   for (int run : {31, 32, 33, 64}) {
     Tensor all(DType::i32, {1, 4 * run});

@@ -7,7 +7,7 @@ namespace {
 
 using namespace op_test;
 
-// Groups and tokens narrower and wider than a warp, exactly as the reference has them.
+// Groups and tokens narrower and wider than a warp, bitwise equal to the reference.
 TEST(CudaFakeQuantize, GivesTheReferencesBits) {
   uint64_t seed = 1;
   for (const DType dtype : {DType::f32, DType::bf16})

@@ -1,4 +1,4 @@
-// Products of linear layers in fp8: by a library that multiplies the codes that it is given, or the device's.
+// fp8 products of linear layers: by a fake library that multiplies the codes, or by the device's.
 #include <cmath>
 #include <limits>
 
@@ -19,14 +19,14 @@ struct Format {
 };
 constexpr Format kE4m3{3, 7, 448}, kE5m2{2, 15, 57344};
 
-// What a code of 0 to 127 stands for, by the formats' definition.
+// The value of a code from 0 to 127, by the format's definition.
 double value_of(const Format& format, int code) {
   const int steps = 1 << format.mantissa_bits, field = code / steps, mantissa = code % steps;
   return field > 0 ? std::ldexp(steps + mantissa, field - format.bias - format.mantissa_bits)
                    : std::ldexp(mantissa, 1 - format.bias - format.mantissa_bits);
 }
 
-// The finite numbers at and above 0.
+// The finite numbers from 0 on.
 std::vector<double> values_of(const Format& format) {
   std::vector<double> values;
   for (int code = 0; value_of(format, code) <= format.most && code < 128; ++code)
@@ -34,7 +34,7 @@ std::vector<double> values_of(const Format& format) {
   return values;
 }
 
-// The nearest number of the format, of two equally near ones that with the even code.
+// The nearest number of the format; for ties the one with the even code.
 double nearest(const Format& format, double x) {
   const std::vector<double> values = values_of(format);
   size_t best = 0;
@@ -45,7 +45,7 @@ double nearest(const Format& format, double x) {
   return std::copysign(values[best], x);
 }
 
-// The power of two with which the largest finite element comes as high as the format has it.
+// The largest power of two with which the largest finite element fits the format.
 double scale_of(const Format& format, const Tensor& x) {
   double most = 0;
   for (int64_t i = 0; i < x.count(); ++i)
@@ -56,7 +56,7 @@ double scale_of(const Format& format, const Tensor& x) {
   return std::ldexp(1.0, exponent);
 }
 
-// In f32, as rounded by hand.
+// In f32, rounded by hand.
 Tensor rounded_to(const Format& format, const Tensor& x) {
   const double scale = scale_of(format, x);
   Tensor out(DType::f32, x.type().dims);
@@ -79,8 +79,8 @@ Tensor transposed(const Tensor& x) {
   return out;
 }
 
-// Every number of a format, what lies halfway to the next, and the bf16 numbers on both sides of that; with both signs,
-// in rows of 16. The largest is the format's.
+// Every number of a format, the halfway points to the next one, and the bf16 numbers on both sides of these; with both
+// signs, in rows of 16. The largest is the format's.
 Tensor numbers_around(const Format& format) {
   const std::vector<double> values = values_of(format);
   std::vector<double> around;
@@ -94,7 +94,7 @@ Tensor numbers_around(const Format& format) {
   return Tensor(DType::bf16, {static_cast<int64_t>(around.size()) / 16, 16}, around);
 }
 
-// With a multiple of 16 rows.
+// Padded to a multiple of 16 rows.
 Tensor padded(const Tensor& x) {
   const int64_t rows = (x.type().dims[0] + 15) / 16 * 16, cols = x.type().dims[1];
   Tensor out = Tensor::filled(DType::bf16, {rows, cols}, 0);
@@ -129,7 +129,7 @@ class CudaFp8 : public testing::Test {
     return chosen;
   }
 
-  // The first output, with the same bits in every run.
+  // The first output, which must have the same bits in every run.
   Tensor run(std::string_view op, const std::vector<Tensor>& inputs, const Attrs& attrs, RunOptions options = {}) {
     const KernelSpec spec = spec_of(op, inputs, in_fp8(attrs), context.facts);
     std::string chosen;
@@ -156,8 +156,8 @@ class CudaFp8 : public testing::Test {
   CudaContext context;
 };
 
-// A product with the identity shows what the codes stand for: as they lie in linear and linear_dx, transposed in
-// linear_dw, whose tiles end within the matrix.
+// A product with the identity shows the codes' values: untransposed in linear and linear_dx, transposed in linear_dw,
+// whose tiles end within the matrix.
 TEST_F(CudaFp8, CodesAreTheNearestNumbers) {
   const Attrs wide{{"dtype", "f32"}};
   for (const double factor : {1.0, std::ldexp(1.0, -100), std::ldexp(1.0, 90), 0.77}) {
@@ -176,7 +176,7 @@ TEST_F(CudaFp8, CodesAreTheNearestNumbers) {
                rounded_to(kE5m2, dy), 0, 0);
 }
 
-// A row with an element that is not finite is NaN; the others do not see it, nor a matrix of zeros a scale.
+// A row with an element that is not finite becomes NaN; it does not affect other rows, nor a matrix of zeros its scale.
 TEST_F(CudaFp8, WhatIsNotFiniteIsNaN) {
   Tensor x = Tensor::random(DType::bf16, {16, 32}, 1);
   x.set(3 * 32 + 5, std::numeric_limits<double>::infinity());
@@ -188,11 +188,11 @@ TEST_F(CudaFp8, WhatIsNotFiniteIsNaN) {
   expect_close(run("linear", {zeros, w}, {{"dtype", "f32"}}), Tensor::filled(DType::f32, {16, 16}, 0), 0, 0);
 }
 
-// What the reference makes of the rounded operands, in f32.
+// The reference's result for the rounded operands, in f32.
 class CudaFp8Products : public CudaFp8 {
  protected:
-  // What a device's sums may lose: Hopper's tensor cores keep 13 bits below the largest of the products in fp8 that
-  // they add ("DeepSeek-V3 Technical Report", section 3.5.2). The library's stand-in adds in fp32.
+  // The precision that a device's sums may lose: Hopper's tensor cores keep 13 bits below the largest of the fp8
+  // products that they add ("DeepSeek-V3 Technical Report", section 3.5.2). The fake library adds in fp32.
   double lost_in_sums(std::string_view op, std::vector<Tensor> by_hand, const Attrs& attrs, const RunOptions& options) {
     if (services.products) return 0;
     for (Tensor& x : by_hand)
@@ -256,7 +256,7 @@ TEST_F(CudaFp8Products, AreThoseOfTheRoundedOperands) {
   }
 }
 
-// A weight in f32 or in codes is made bf16 first; thin products beside the wide one stay in bf16.
+// A weight in f32 or in codes is first converted to bf16; low-rank products stay in bf16.
 TEST_F(CudaFp8Products, TakeEveryFormOfTheWeight) {
   const Tensor x = Tensor::random(DType::bf16, {32, 64}, 1), w = Tensor::random(DType::f32, {48, 64}, 2);
   const Attrs wide{{"dtype", "f32"}};
@@ -276,7 +276,8 @@ TEST_F(CudaFp8Products, TakeEveryFormOfTheWeight) {
   }
 }
 
-// Against the product in fp64: an element is off by 2^-4 of itself (e4m3), or half a step of the smallest numbers.
+// Against the product in fp64: an element's error is at most 2^-4 of itself (e4m3), or half a step of the smallest
+// numbers.
 TEST_F(CudaFp8Products, ErrAsMuchAsTheirRoundingMay) {
   const int64_t rows = 32, outs = 48, ins = 256;
   const Tensor x = Tensor::random(DType::bf16, {rows, ins}, 1), w = Tensor::random(DType::bf16, {outs, ins}, 2);

@@ -1,11 +1,11 @@
-// An op's CUDA kernel with its results in the storage of the inputs they may take over.
+// Runs an op's CUDA kernel with its results in the storage of inputs that they may alias.
 #pragma once
 
 #include "cuda_shim/cuda_harness.h"
 
 namespace headroom::op_test {
 
-// The results are those of separate storage, bit by bit.
+// The results are bitwise those with separate storage.
 inline void expect_same_in_place(std::string_view name, const std::vector<Tensor>& inputs, const Attrs& attrs = {}) {
   const RunResult apart = run_cuda_op(name, inputs, attrs);
   RunOptions options;

@@ -22,7 +22,7 @@ TEST(CudaLayerNorm, AgreesWithTheReference) {
       }
 }
 
-// A mean far from zero must not eat the variance.
+// A mean far from zero must not destroy the variance.
 TEST(CudaLayerNorm, KeepsTheVarianceBesideALargeMean) {
   Tensor x = Tensor::random(DType::f32, {4, 200}, 1);
   for (int64_t i = 0; i < x.count(); ++i) x.set(i, x.at(i) + 1000);

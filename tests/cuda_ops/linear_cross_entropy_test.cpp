@@ -24,7 +24,7 @@ std::ostream& operator<<(std::ostream& out, const LossCase& c) {
              << c.train_bias << " softcap " << c.softcap << " " << c.accumulate << " " << c.trip;
 }
 
-// A third of the labels is ignored.
+// A third of the labels are ignored.
 Tensor some_labels(const LossCase& c) {
   const Tensor noise = Tensor::random(DType::f64, {c.batch, c.sequence}, 9);
   Tensor labels(DType::i32, {c.batch, c.sequence});
@@ -103,7 +103,7 @@ TEST_F(CudaLoss, AgreesInEveryLayoutAndChunk) {
       }
 }
 
-// More rows than a block adds up, in a whole chunk and in a last one.
+// More rows than one block adds, in a full chunk and in the last one.
 TEST_F(CudaLoss, SumsABiasOverManyRows) {
   for (DType dtype : {DType::f32, DType::bf16})
     for (int64_t vocabulary : {37, 264}) {
@@ -133,7 +133,7 @@ TEST_F(CudaLoss, AgreesWithEveryOption) {
   }
 }
 
-// Several rounds of each loop over a row, and lengths that are not a multiple of a pack.
+// Several iterations of each loop over a row, and lengths that are not multiples of a pack.
 TEST_F(CudaLoss, AgreesForLongRows) {
   for (int64_t vocabulary : {4101, 9003})
     for (DType dtype : {DType::f32, DType::bf16}) {
@@ -150,7 +150,7 @@ TEST_F(CudaLoss, AgreesForLongRows) {
     }
 }
 
-// Logits in bf16: what they are off by is a share of a probability.
+// Logits in bf16: their error is a fraction of a probability.
 TEST_F(CudaLoss, AgreesWithNarrowLogits) {
   for (int64_t chunk : {0, 3})
     for (bool wide : {false, true}) {
@@ -161,7 +161,7 @@ TEST_F(CudaLoss, AgreesWithNarrowLogits) {
     }
 }
 
-// Rows that a block reads twice, one that it holds in part, and one that it holds as a whole.
+// Rows that a block reads twice, one that registers hold partly, and one that they hold completely.
 TEST_F(CudaLoss, AgreesForLongRowsOfNarrowLogits) {
   for (int64_t vocabulary : {4101, 8192, 25001, 32768, 33005}) {
     LossCase c;
@@ -171,14 +171,15 @@ TEST_F(CudaLoss, AgreesForLongRowsOfNarrowLogits) {
   }
 }
 
-// A call in fp64 on the same operands: the sum of the losses and dx, and bounds of what narrow logits do to them.
+// A call in fp64 with the same operands: the sum of the losses and dx, with bounds on the effect of narrow logits.
 struct ExactLoss {
   double loss = 0, loss_bound = 0;
   std::vector<double> dx, dx_bound;
 };
 
-// A logit l is off by 2^-9 |l|, its own sum in fp32 aside; a probability p then by at most p (e^(2 m) - 1), m the most
-// that any is off by; the gradient of a logit and dx are rounded to bf16, 2^-9 of themselves.
+// Apart from its fp32 sum, the error of a logit l is at most 2^-9 |l|. A probability p then has an error of at most p
+// (e^(2 m) - 1), where m is the largest error of a logit. The gradient of a logit and dx are rounded to bf16, 2^-9 of
+// themselves.
 ExactLoss exact_loss(const LossCase& c, const LossCall& call, double scale) {
   constexpr double kHalfBit = 1.0 / 512;
   const Tensor &x = call.inputs[0], &w = call.inputs[1];
@@ -234,7 +235,7 @@ TEST_F(CudaLoss, NarrowLogitsStayWithinTheirBound) {
   }
 }
 
-// Outputs of the CUDA kernel for a call that the reference would refuse or see otherwise.
+// Outputs of the CUDA kernel for a call that the reference refuses or computes differently.
 std::vector<Tensor> run_gradient(const LossCall& call) { return run_cuda_op(call.op, call.inputs, call.attrs).outputs; }
 
 TEST_F(CudaLoss, WhatIsNotFiniteMakesTheLossNaN) {
@@ -263,7 +264,7 @@ TEST_F(CudaLoss, ALabelOutsideTheVocabularyMakesTheLossNaN) {
   }
 }
 
-// With a library that multiplies by the descriptions it is given.
+// With a fake library that multiplies by the given descriptions.
 class CudaLossByLibrary : public CudaLoss {
  protected:
   CudaLossByLibrary() { services.products = make_cublaslt(cublaslt_test::fake_api()); }
@@ -304,7 +305,7 @@ TEST_F(CudaLossByLibrary, Agrees) {
         c.wide_weight = hidden == 16;
         c.narrow_logits = dtype == DType::bf16 && !c.bias;
         expect_library_matches(c);
-        // Chunks of 4 rows of 6 bf16 elements begin at multiples of 16 bytes.
+        // Chunks of 4 rows of 6 bf16 elements start at multiples of 16 bytes.
         EXPECT_EQ(fake.alignment, 16u);
       }
   EXPECT_GT(fake.products, 0);

@@ -101,8 +101,7 @@ void each_gradient(const Size& size, const Body& body) {
     }
 }
 
-// Tiles on tensor cores take rows of whole packs: depths that end within a part, more parts than are held, ragged
-// tiles.
+// Tensor-core tiles support rows of whole packs: depths that end within a part, more parts than are held, ragged tiles.
 TEST_F(CudaLinear, TensorCoresAgreeWithTheReference) {
   for (const Size& size : {Size{24, 40, 16}, Size{72, 64, 104}, Size{136, 264, 136}}) {
     const auto by_mma = [&](const char* op, const std::vector<Tensor>& inputs, const Attrs& attrs, Tolerance tolerance,
@@ -140,7 +139,7 @@ TEST_F(CudaLinear, FewRowsAgreeWithTheReference) {
   });
 }
 
-// Rows alone, a few together and many, which large tiles take: the same bits.
+// A single row, a few and many, for which large tiles are used: the same bits.
 TEST_F(CudaLinear, RowsDoNotDependOnTheirNumber) {
   constexpr int64_t kRows = 130, kIns = 72, kOuts = 264;
   for (DType dtype : {DType::f32, DType::bf16})
@@ -175,7 +174,7 @@ TEST_F(CudaLinear, LowRankProductsAreAdded) {
     }
 }
 
-// The same bits as with the weight rounded before, of few rows and many.
+// The same bits as with the weight rounded beforehand, for few rows and many.
 TEST_F(CudaLinear, AWideWeightIsRounded) {
   const auto expect_rounded = [](const char* op, std::vector<Tensor> inputs, const Attrs& attrs, const char* only) {
     RunOptions options;
@@ -229,7 +228,7 @@ TEST_F(CudaLinear, RefusesWhatItDoesNotKnow) {
     EXPECT_EQ(candidate.make(spec, context).refusal, "attribute unheard") << candidate.implementation;
 }
 
-// The library's part: a fake that multiplies by the descriptions that it is given.
+// The library, replaced by a fake that multiplies by the given descriptions.
 class CudaLinearByLibrary : public CudaLinear {
  protected:
   CudaLinearByLibrary() { services.products = make_cublaslt(cublaslt_test::fake_api()); }
@@ -244,7 +243,7 @@ class CudaLinearByLibrary : public CudaLinear {
     const std::vector<Tensor> found =
         run_call(spec, inputs, options, chosen, [&](const KernelCall& call) { kernel->enqueue(call, nullptr); });
     options.only = "reference";
-    Attrs exact = attrs;  // the fake multiplies in fp32, whatever compute type it is asked for
+    Attrs exact = attrs;  // the fake multiplies in fp32 for any compute type
     if (attrs.has("multiply")) exact.set("multiply", std::string());
     expect_close(found[0], run_op(op, inputs, exact, options).outputs[0], tolerance.absolute, tolerance.relative);
     EXPECT_LE(fake.workspace, 1024u);

@@ -1,4 +1,4 @@
-// Adapters in slots on a device: against the reference, and each row against itself alone.
+// Adapters in slots on a device: against the reference, and each row against a call with that row alone.
 #include "cuda_shim/cuda_harness.h"
 
 namespace headroom {

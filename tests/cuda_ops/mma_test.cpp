@@ -1,4 +1,4 @@
-// The emulation of tensor-core products: fragments of known matrices, and what ldmatrix hands to which lane.
+// The emulation of tensor-core products: fragments of known matrices, and which lane gets what from ldmatrix.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -16,7 +16,7 @@ uint32_t pair_at(const std::vector<float>& matrix, int at, int next) {
   return pack_bf16(matrix[static_cast<size_t>(at)], matrix[static_cast<size_t>(next)]);
 }
 
-// c [16][8] += a [16][16] b [16][8], the fragments filled as the PTX manual's tables say.
+// c [16][8] += a [16][16] b [16][8], with fragments filled as in the tables of the PTX manual.
 __global__ void multiply_once(const std::vector<float>* a, const std::vector<float>* b, std::vector<float>* c) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp, g = lane / 4, t = lane % 4;
   uint32_t left[4];
@@ -75,7 +75,7 @@ TEST(CudaMma, LoadsMatricesStraightAndTransposed) {
   }
 }
 
-// Eight lines at one column, as ldmatrix reads them: no two in the same four banks.
+// Eight lines at one column, as read by ldmatrix: no two in the same four banks.
 template <int kLength>
 void expect_no_conflicts(int lines) {
   std::set<int> places;

@@ -9,10 +9,10 @@ struct Layer {
   int64_t batch, seq, experts, chosen;
 };
 
-// Fewer and more experts than a warp has lanes, and than its lanes own at a time; more parts than warps of a block.
+// Fewer and more experts than a warp has lanes, and than its lanes own at a time; more parts than warps in a block.
 std::vector<Layer> layers() { return {{1, 1, 4, 2}, {3, 7, 5, 2}, {2, 70, 8, 8}, {2, 5, 300, 9}, {9, 500, 3, 1}}; }
 
-// Whole rows, parts of rows and a row of padding alone.
+// Full rows, partly padded rows and a row of padding only.
 Tensor lengths(const Layer& layer) {
   Tensor made(DType::i32, {layer.batch});
   for (int64_t row = 0; row < layer.batch; ++row)
@@ -60,7 +60,7 @@ TEST(CudaMoeBalance, GivesTheGradientOfTheLogits) {
     }
 }
 
-// Negative labels, of which only -100 occurs, and the first of a row are not targets.
+// Negative labels (only -100 occurs) and the first of each row are not targets.
 Tensor labels(int64_t rows, int64_t seq) {
   Tensor made = Tensor::filled(DType::i32, {rows, seq}, 3);
   for (int64_t at = 0; at < rows * seq; at += 3) made.set(at, -100);

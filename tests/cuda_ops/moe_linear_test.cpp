@@ -31,8 +31,8 @@ Routing counted_routing(const std::vector<int64_t>& counts) {
   return routing_of(expert_of, static_cast<int64_t>(counts.size()));
 }
 
-// For tensor cores: experts without rows, with one, with a part of a tile, with more tiles than are taken together;
-// enough rows for the high tiles; depths that end within a part, more parts than are held, ragged tiles.
+// For tensor cores: experts without rows, with one, with part of a tile, with more tiles than are taken together;
+// enough rows for the tall tiles; depths that end within a part, more parts than are held, ragged tiles.
 std::vector<Layer> layers_of_packs() {
   return {{counted_routing({0, 1, 17, 0, 64, 130, 0}), 136, 72},
           {counted_routing({530, 2, 0}), 24, 40},
@@ -85,7 +85,7 @@ void expect_matches(const char* op, const std::vector<Tensor>& inputs, const Att
   expect_cuda_matches(op, inputs, attrs, tolerance, options);
 }
 
-// By the kernel that a device of compute capability 8.0 gets.
+// With the kernel that a device of compute capability 8.0 uses.
 void expect_tensor_cores_match(const char* op, const std::vector<Tensor>& inputs, const Attrs& attrs,
                                Tolerance tolerance, const RunOptions& options) {
   SCOPED_TRACE(op);
@@ -104,7 +104,7 @@ TEST(CudaMoeLinear, EachRowMeetsItsExpert) {
   }
 }
 
-// f32 weights beside bf16 rows: the same bits as with the weights rounded before.
+// f32 weights with bf16 rows: the same bits as with the weights rounded beforehand.
 TEST(CudaMoeLinear, WideWeightsAreRounded) {
   std::vector<Layer> all = layers();
   all.push_back(layers_of_packs().front());
@@ -133,7 +133,7 @@ TEST(CudaMoeLinear, TensorCoresAgreeWithTheReference) {
   }
 }
 
-// Columns of the result need not be whole packs, nor even in number.
+// The number of result columns need not be a multiple of a pack, nor even.
 TEST(CudaMoeLinear, TensorCoresTakeAnyNumberOfOutputs) {
   for (int64_t outs : {1, 45, 131}) {
     const Routing routing = counted_routing({3, 0, 20});
@@ -145,7 +145,7 @@ TEST(CudaMoeLinear, TensorCoresTakeAnyNumberOfOutputs) {
   }
 }
 
-// A row gives the same bits whichever tile it is in and whatever rows are beside it.
+// A row has the same bits in any tile and among any other rows.
 TEST(CudaMoeLinear, RowsDoNotDependOnTheirTile) {
   const Routing many = counted_routing({520}), few = counted_routing({17, 3});
   const Tensor x = rows_of(DType::bf16, many, 72, 1), w = Tensor::random(DType::bf16, {1, 40, 72}, 2);
@@ -200,7 +200,7 @@ TEST(CudaMoeLinear, EveryTileHasItsTurn) {
     }
 }
 
-// A token's rows have the same bits alone as among enough others for high tiles.
+// A token's rows have the same bits alone as among enough others for tall tiles.
 TEST(CudaMoeLinear, RowsDoNotDependOnTheirNumber) {
   constexpr int64_t kIns = 40, kOuts = 136;
   const Routing many = counted_routing({530, 2, 0}), one = counted_routing({1, 0, 0});

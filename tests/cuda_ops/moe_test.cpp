@@ -17,7 +17,7 @@ Tensor weights_of(const Routing& routing, uint64_t seed) {
   return Tensor::random(DType::f32, {1, routing.tokens, routing.chosen}, seed);
 }
 
-// Equal logits among the chosen, not-a-number, more pairs than one block sorts, more slots than a warp has lanes.
+// Equal logits among the chosen ones, NaN, more pairs than one block sorts, more slots than a warp has lanes.
 TEST(CudaMoe, RoutesLikeTheReference) {
   struct Case {
     int64_t tokens, experts, chosen;

@@ -18,8 +18,8 @@ std::vector<Tensor> inputs(DType weight, const std::vector<int64_t>& dims, doubl
 const Attrs kMuonAttrs{{"momentum", 0.95},       {"nesterov", int64_t{1}}, {"match_rms_adamw", int64_t{1}},
                        {"ns_steps", int64_t{5}}, {"decay", int64_t{1}},    {"tensor", int64_t{77}}};
 
-// Sums in another order cross roundings to bf16, and five steps of the polynomial multiply a small singular value by up
-// to 3.44 each: single elements of a step of about 0.002 differ by a fifth.
+// Sums in another order cross bf16 rounding thresholds, and five steps of the polynomial multiply a small singular
+// value by up to 3.44 each: single elements of a step of about 0.002 differ by a fifth.
 TEST(CudaMuon, AgreesWithTheReference) {
   for (const std::vector<int64_t>& dims : {std::vector<int64_t>{24, 40}, {40, 24}, {2, 17, 33}})
     for (const bool copy : {false, true}) {

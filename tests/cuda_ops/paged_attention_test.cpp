@@ -1,4 +1,4 @@
-// The paged cache on a device: against the reference, and each row against itself alone.
+// The paged cache on a device: against the reference, and each row against a call with that row alone.
 #include "cuda_shim/cuda_harness.h"
 #include "ops/paged_attention/cuda_scratch.h"
 
@@ -42,7 +42,7 @@ std::vector<Tensor> inputs_of(const Pools& p, DType q, DType kv) {
           integers({rows}, offsets)};
 }
 
-// Row r of every operand that has rows.
+// Row r of every operand that has one per row.
 std::vector<Tensor> row_alone(const std::vector<Tensor>& inputs, int64_t r) {
   const int64_t width = inputs[0].type().dims[2];
   std::vector<Tensor> one = inputs;
@@ -78,7 +78,7 @@ TEST(CudaPagedAttention, ARowDoesNotDependOnItsCompany) {
   }
 }
 
-// Long sequences take one row at a time, and get no more than the bytes of that.
+// Long sequences are computed one row at a time, with scratch for one row.
 TEST(CudaPagedAttention, RowsTakeTurnsInTheScratch) {
   PagedShape shape;
   shape.rows = 256, shape.heads = shape.kv_heads = 32, shape.dim = 128;

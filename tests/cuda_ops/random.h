@@ -1,4 +1,4 @@
-// Hyper-parameters for tests of kernels that draw random bits.
+// Hyper-parameters for tests of kernels that use random bits.
 #pragma once
 
 #include <cstring>
@@ -8,7 +8,7 @@
 
 namespace headroom::op_test {
 
-// The vector of a step; learning rate, decay and corrections are those of a run's first steps.
+// The scalars of a step; learning rate, decay and corrections are those of a run's first steps.
 inline Tensor hyper_of(uint64_t seed, uint32_t step, double rate = 0.01) {
   Tensor hyper = Tensor::filled(DType::f32, {kHyperCount}, 0);
   hyper.set(kLearningRate, rate);

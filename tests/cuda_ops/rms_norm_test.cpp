@@ -7,7 +7,8 @@ using namespace op_test;
 
 Tolerance tolerance(DType dtype) { return dtype == DType::f32 ? Tolerance{1e-5, 1e-5} : Tolerance{1e-5, 8e-3}; }
 
-// Rows and widths for every way of dealing rows to threads: groups of 8, 16 and 32, blocks, wider than registers hold.
+// Rows and widths for all distributions of rows to threads: groups of 8, 16 and 32, whole blocks, wider than registers
+// hold.
 const std::vector<std::pair<int64_t, int64_t>> kShapes = {{3, 1},   {70, 8},   {5, 37},   {19, 128},
                                                           {9, 512}, {17, 520}, {1, 8200}, {2, 8195}};
 
@@ -32,7 +33,7 @@ TEST(CudaRmsNorm, WorksInPlace) {
                        {{"eps", 1e-6}});
 }
 
-// With a residual: the bits of the norm and then the sum, in place of either operand too.
+// With a residual: bitwise the norm followed by the addition; also in place of either operand.
 TEST(CudaRmsNorm, AddsAResidual) {
   for (const auto& [rows, width] : kShapes)
     for (DType x : {DType::f32, DType::bf16})

@@ -1,4 +1,4 @@
-// The shim itself: barriers, collectives, and the faults it must find.
+// The shim itself: barriers, collectives, and the faults that it must find.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -69,7 +69,7 @@ __global__ void load_matrix(int offset) {
   load_matrices(m, tile + threadIdx.x * 8 + offset);
 }
 
-// Two groups of copies; y holds what is there once at most `kUnderWay` are under way.
+// Two groups of copies; y gets what has arrived when at most `kUnderWay` groups are in progress.
 template <int kUnderWay>
 __global__ void copy_in_groups(const float* x, float* y) {
   HR_DYNAMIC_SHARED(float, tile);
@@ -126,7 +126,7 @@ TEST_F(CudaShim, FindsBarriersThatNotAllThreadsReach) {
   EXPECT_THROW(launch(half_waits, Grid{1, 1, 1, 64, 0}, nullptr), InternalError);
   std::vector<int> x(64);
   EXPECT_THROW(launch(two_barriers, Grid{1, 1, 1, 64, 0}, nullptr, x.data()), InternalError);
-  launch(half_waits, Grid{1, 1, 1, 32, 0}, nullptr);  // and works on afterwards
+  launch(half_waits, Grid{1, 1, 1, 32, 0}, nullptr);  // and continues afterwards
 }
 
 TEST_F(CudaShim, LoadModeRunsNothing) {
@@ -154,7 +154,7 @@ TEST_F(CudaShim, FindsAccessesThatAreNotAligned) {
   EXPECT_THROW(launch(load_four, Grid{1, 1, 1, 1, 0}, nullptr, x, y + 2), InternalError);
   launch(load_matrix, Grid{1, 1, 1, 32, 512}, nullptr, 0);
   EXPECT_THROW(launch(load_matrix, Grid{1, 1, 1, 32, 1024}, nullptr, 4), InternalError);
-  EXPECT_THROW(launch(load_matrix, Grid{1, 1, 1, 32, 512}, nullptr, 8), InternalError);  // the last row lies outside
+  EXPECT_THROW(launch(load_matrix, Grid{1, 1, 1, 32, 512}, nullptr, 8), InternalError);  // the last row is outside
   EXPECT_THROW(launch(copy_without_waiting, Grid{1, 1, 1, 1, 64}, nullptr, x, 1), InternalError);
 }
 
@@ -184,7 +184,7 @@ TEST_F(CudaShim, FindsKernelsThatWereNotLoaded) {
   EXPECT_THROW(launch(write_shared, large, nullptr, 0), InternalError);
   set_launch_mode(LaunchMode::load);
   launch(write_shared, large, nullptr, 0);
-  launch(write_shared, small, nullptr, 0);  // takes nothing back
+  launch(write_shared, small, nullptr, 0);  // the larger request stays granted
   EXPECT_THROW(launch(write_shared, Grid{1, 1, 1, 32, 128 << 10}, nullptr, 0), InternalError);
   set_launch_mode(LaunchMode::run);
   launch(write_shared, large, nullptr, 0);

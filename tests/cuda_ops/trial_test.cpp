@@ -1,4 +1,4 @@
-// The choice among ways that were tried on the device.
+// The choice between alternatives that were tried on the device.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Elementwise updates beside the reference: every op of the table, every variant of its formula.
+// Elementwise updates against the reference: every op of the table, every variant of its formula.
 #include <cmath>
 
 #include "cuda_ops/random.h"
@@ -66,7 +66,7 @@ TEST(CudaUpdate, LeavesOutAStepWhoseNormIsNotFinite) {
     }
 }
 
-// A rounding of f32 may cross a bound between two codes.
+// f32 rounding may cross the threshold between two codes.
 TEST(CudaUpdate, BlocksAgreeWithTheReference) {
   const Attrs adam{{"beta1", 0.9}, {"beta2", 0.95}, {"eps", 1e-8}, {"decay", int64_t{1}}, {"tensor", int64_t{77}}};
   for (const Case& of : {Case{"adamw_8bit", adam}, Case{"lion_8bit", adam}})

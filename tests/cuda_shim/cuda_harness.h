@@ -13,7 +13,7 @@
 
 namespace headroom::op_test {
 
-// What a device gives its kernels besides launches.
+// The services that a device gives its kernels.
 class TestServices final : public CudaServices {
  public:
   std::span<std::byte> pinned(int64_t bytes) override {
@@ -34,7 +34,7 @@ class TestServices final : public CudaServices {
   CudaBlas* blas() override { return products ? products.get() : place().blas(); }
   CudaDnn* dnn() override { return attention ? attention.get() : place().dnn(); }
 
-  // Libraries that a test gives in the place of the device's.
+  // Libraries that a test uses instead of the device's.
   std::unique_ptr<CudaBlas> products;
   std::unique_ptr<CudaDnn> attention;
 
@@ -48,7 +48,7 @@ inline CudaContext test_context(CudaServices& services) {
   return context;
 }
 
-// Loads the kernel's code as a device does, before any memory is there.
+// Loads the kernel's code as a device does, before any memory is reserved.
 inline void load_cuda_kernel(const CudaKernel& kernel, const KernelSpec& spec) {
   std::vector<TensorView> inputs, outputs;
   for (const ConcreteType& type : spec.inputs) inputs.push_back({nullptr, type.dtype, type.dims});
@@ -58,7 +58,8 @@ inline void load_cuda_kernel(const CudaKernel& kernel, const KernelSpec& spec) {
                  nullptr);
 }
 
-// Runs the op's CUDA kernel as often as the place says, with the same bits each time; it may launch only what it loads.
+// Runs the op's CUDA kernel as often as the place requires, with the same bits each time; it may only launch what it
+// has loaded.
 inline RunResult run_cuda_op(std::string_view name, const std::vector<Tensor>& inputs, const Attrs& attrs = {},
                              RunOptions options = {}) {
   TestServices services;

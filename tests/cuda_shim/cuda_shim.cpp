@@ -29,13 +29,13 @@ namespace {
 
 constexpr size_t kStackBytes = 128 << 10;
 constexpr int kWarpSize = 32;
-constexpr int64_t kFreeShared = 48 << 10;  // without asking
-constexpr size_t kSharedGuard = 256;       // bytes behind a block's dynamic shared memory
+constexpr int64_t kFreeShared = 48 << 10;  // available without a request
+constexpr size_t kSharedGuard = 256;       // bytes after a block's dynamic shared memory
 constexpr std::byte kUnwritten{0xFF};      // NaN in every floating type
 
 enum class State : uint8_t { ready, at_block_barrier, at_warp_barrier, done };
 
-// A copy that a thread has begun and not waited for.
+// A copy that a thread has started and not waited for.
 struct AsyncCopy {
   void* to;
   const void* from;  // null: zeros
@@ -43,17 +43,17 @@ struct AsyncCopy {
   int group;
 };
 
-// A thread of the running block. Its stack serves the threads of later blocks too.
+// A thread of the running block. Its stack is reused for threads of later blocks.
 struct Fiber {
   std::unique_ptr<std::byte[]> stack{new std::byte[kStackBytes]};
   ucontext_t context{};
   Dim3 index{0, 0, 0};
   State state = State::done;
-  int line = 0;                       // of the barrier it waits at
-  alignas(16) std::byte slot[2][16];  // of exchanges, in turn: one is written while the other may still be read
+  int line = 0;                       // of the barrier at which it waits
+  alignas(16) std::byte slot[2][16];  // used in turn: one is written while the other may still be read
   int exchanges = 0;
   std::vector<AsyncCopy> copies;
-  int groups = 0;  // of copies, ended so far
+  int groups = 0;  // committed groups of copies
 #ifdef HR_SHIM_ASAN
   void* fake_stack = nullptr;
 #else
@@ -62,21 +62,21 @@ struct Fiber {
   bool started = false;
 };
 
-// Everything of the running grid. The shim runs one grid at a time.
+// The state of the running grid. The shim runs one grid at a time.
 struct Machine {
   std::vector<std::unique_ptr<Fiber>> fibers;
   ucontext_t scheduler{};
   Fiber* current = nullptr;
   Dim3 grid, block, block_at;
-  std::vector<std::byte> shared;  // and the guard behind it
+  std::vector<std::byte> shared;  // with the guard after it
   void (*body)(const void*) = nullptr;
   const void* body_context = nullptr;
   std::exception_ptr fault;
   Order order = Order::forward;
   int64_t threads = 0;
   bool demands_loading = false;
-  std::optional<Captured> captured;       // the capture under way
-  std::map<const void*, int64_t> loaded;  // code and the most shared memory asked for
+  std::optional<Captured> captured;       // the current capture
+  std::map<const void*, int64_t> loaded;  // code and the maximum shared memory requested
 #ifdef HR_SHIM_ASAN
   void* fake_stack = nullptr;
   const void* stack_bottom = nullptr;
@@ -91,7 +91,8 @@ Machine& machine() {
   return instance;
 }
 
-// Switches: swapcontext where the address sanitizer follows the stacks, else jumps, which make no system call.
+// Switches contexts: with swapcontext if the address sanitizer must follow the stacks, else with jumps, which need no
+// system call.
 void to_scheduler() {
   Machine& m = machine();
   Fiber& fiber = *m.current;
@@ -152,7 +153,7 @@ Fiber& fiber_at(size_t index) {
   return *m.fibers[index];
 }
 
-// The order in which `count` things are visited.
+// The order in which `count` items are visited.
 std::vector<size_t> visiting_order(size_t count, uint64_t salt) {
   std::vector<size_t> order(count);
   std::iota(order.begin(), order.end(), size_t{0});
@@ -167,7 +168,7 @@ std::vector<size_t> visiting_order(size_t count, uint64_t salt) {
   return order;
 }
 
-// Lets the threads in [begin, end) that wait at a barrier of this kind go on when no other thread of theirs can run.
+// Releases the threads in [begin, end) that wait at a barrier of this kind, if no other thread of theirs can run.
 bool release(size_t begin, size_t end, State waiting) {
   Machine& m = machine();
   int line = 0;
@@ -190,7 +191,7 @@ bool release(size_t begin, size_t end, State waiting) {
   return true;
 }
 
-// Runs the threads of a warp until each has ended or waits for the block; says whether any moved.
+// Runs the threads of a warp until each has ended or waits for the block; returns whether any progressed.
 bool run_warp(size_t first, size_t threads, const std::vector<size_t>& lanes) {
   Machine& m = machine();
   const size_t end = std::min(threads, first + kWarpSize);

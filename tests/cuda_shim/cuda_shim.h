@@ -1,8 +1,9 @@
-// Device code on the CPU, block by block: the threads of a block are fibers that meet at real barriers. Included by
-// ops/cuda/device_language.cuh in place of CUDA's headers. What a GPU would do in some order is done in the order that
-// set_order() names, so that a missing barrier shows as a difference between orders. Faults of the program throw
-// InternalError out of run_grid(): a barrier that not all threads reach, a collective of part of a warp or of lanes at
-// different places, an access that is not aligned to its size, shared memory beyond what the launch asked for.
+// Device code on the CPU, block by block: the threads of a block are fibers that meet at real barriers.
+// ops/cuda/device_language.cuh includes this instead of CUDA's headers. What a GPU does in an undefined order is done
+// in the order of set_order(), so that a missing barrier shows as a difference between orders. A program's faults are
+// thrown as InternalError by run_grid(): a barrier that not all threads reach, a collective with part of a warp or with
+// lanes at different places, an access that is not aligned to its size, an access outside the shared memory of the
+// launch.
 #pragma once
 
 #include <cmath>
@@ -34,7 +35,7 @@ struct Dim3 {
   unsigned x = 1, y = 1, z = 1;
 };
 
-// In which order the fibers of a block run between barriers, and the blocks of a grid.
+// The order in which the fibers of a block run between barriers, and the blocks of a grid.
 enum class Order { forward, backward, shuffled };
 void set_order(Order order);
 
@@ -46,14 +47,14 @@ const Dim3& grid_size();
 void* dynamic_shared();
 void block_barrier(int line);
 void warp_barrier(int line);
-// Lane `from`'s bytes; the whole warp calls it, from one line.
+// The bytes of lane `from`; all lanes of the warp must call it, from one line.
 void exchange(const void* mine, void* theirs, size_t bytes, int from, unsigned mask, int line);
 int lane();
 
 // Runs body() once for each thread of each block; shared memory is filled with NaN patterns before each block. Throws
-// what the kernel's faults throw. Not thread-safe.
-// Dynamic shared memory that a block may have: what 8.6 and 8.9 give, the least of 8.0 and later, unless a test gives
-// more.
+// the kernel's faults. Not thread-safe.
+// The most dynamic shared memory of a block: that of 8.6 and 8.9, the smallest of 8.0 and later, unless a test raises
+// it.
 constexpr int64_t kLeastSharedBytes = 99 << 10;
 extern int64_t most_shared;
 void run_grid_of(Dim3 grid, unsigned block, size_t shared_bytes, void (*body)(const void*), const void* context);
@@ -63,8 +64,8 @@ void run_grid(Dim3 grid, unsigned block, size_t shared_bytes, const Body& body) 
       grid, block, shared_bytes, [](const void* context) { (*static_cast<const Body*>(context))(); }, &body);
 }
 
-// Stream capture: between begin_capture() and end_capture() work that is queued through do_or_capture() is kept, not
-// done. One capture at a time; a test or runtime over the shim does what was kept by calling it.
+// Stream capture: between begin_capture() and end_capture(), work queued through do_or_capture() is recorded and not
+// done. One capture at a time; whoever gets the recorded functions runs them by calling them.
 using Captured = std::vector<std::function<void()>>;
 void begin_capture();
 Captured end_capture();
@@ -77,25 +78,26 @@ void do_or_capture(const Work& work) {
     work();
 }
 
-// In the place of loading code and asking for shared memory (ops/cuda/launch.h).
+// Replaces loading code and requesting shared memory (ops/cuda/launch.h).
 void load(const void* code, int64_t shared_bytes);
-// From now on only kernels run that have been loaded since, with at least as much shared memory; or, with false, all.
+// From now on only kernels may run that have been loaded since, with at least as much shared memory; with false, all
+// may.
 void demand_loading(bool demand);
 void check_loaded(const void* code, int64_t shared_bytes);
-int64_t loaded_kernels();  // since loading was demanded
+int64_t loaded_kernels();  // since loading is required
 
-// An access of `bytes` is aligned to them.
+// Checks that an access of `bytes` is aligned to its size.
 void check_aligned(const void* at, size_t bytes);
-// So it is, and lies in the block's dynamic shared memory; or outside it.
+// Also checks that it is inside the block's dynamic shared memory, or outside all of it.
 void check_shared(const void* at, size_t bytes);
 void check_device_store(const void* at, size_t bytes);
 
-// cp.async: NaN patterns lie at `shared` until the running thread has waited for the group of the copy.
+// cp.async: `shared` holds NaN patterns until the running thread has waited for the copy's group.
 void begin_copy(void* shared, const void* global, size_t bytes, bool there);
 void end_copy_group();
 void await_copies(int under_way);
 
-// Threads run so far, for tests of the shim and of the cost of a test.
+// Number of threads run so far, for tests of the shim and of a test's cost.
 int64_t threads_run();
 
 template <typename T>
@@ -116,7 +118,7 @@ template <typename T>
 T __shfl_xor_sync(unsigned mask, T value, int distance, int line = __builtin_LINE()) {
   return headroom::cuda_shim::shuffle(mask, value, headroom::cuda_shim::lane() ^ distance, line);
 }
-// Lanes that would reach past the warp keep their own value.
+// Lanes that would read past the warp keep their own value.
 template <typename T>
 T __shfl_down_sync(unsigned mask, T value, unsigned distance, int line = __builtin_LINE()) {
   const int from = headroom::cuda_shim::lane() + static_cast<int>(distance);
@@ -138,7 +140,7 @@ inline float __uint_as_float(uint32_t bits) {
   std::memcpy(&x, &bits, 4);
   return x;
 }
-// A sum that no compiler joins with a product: a GPU's fused multiply-add would not round the product.
+// A sum that no compiler fuses with a product: a GPU's fused multiply-add would not round the product.
 inline float __fadd_rn(float a, float b) {
   volatile float sum = a + b;
   return sum;
@@ -148,7 +150,7 @@ template <typename T>
 T __ldg(const T* at) {
   return *at;
 }
-// Integers only: sums of floats by atomics have no fixed order.
+// Integers only: sums of floats with atomics have no fixed order.
 inline int atomicAdd(int* at, int value) {
   const int before = *at;
   *at += value;

@@ -24,7 +24,7 @@ struct Counts {
   int64_t made_late = 0;
   HostRuntimeLimits limits;
 
-  // By this process.
+  // Held by this process.
   int64_t held() const {
     return limits.context_bytes + streams * limits.stream_bytes + cuda_shim::loaded_kernels() * limits.kernel_bytes +
            bytes;
@@ -41,7 +41,7 @@ class HostRuntime final : public CudaRuntime {
   explicit HostRuntime(const HostRuntimeLimits& limits) : limits_(limits) {
     counts() = {};
     counts().limits = limits;
-    cuda_shim::demand_loading(false);  // forgets those that an earlier device had loaded
+    cuda_shim::demand_loading(false);  // forgets kernels that an earlier device has loaded
     cuda_shim::demand_loading(true);
   }
 
@@ -55,7 +55,7 @@ class HostRuntime final : public CudaRuntime {
   std::byte* allocate(int64_t bytes) override {
     if (bytes > memory().free_bytes) throw Error(ErrorKind::run, "the device is full");
     std::byte* const at = aligned(bytes);
-    std::memset(at, 0xFF, static_cast<size_t>(bytes));  // nobody may rely on what is there
+    std::memset(at, 0xFF, static_cast<size_t>(bytes));  // nothing may rely on the contents
     sizes_[at] = bytes;
     ++counts().allocations;
     counts().made_late = 0;
@@ -171,7 +171,7 @@ int64_t host_runtime_pinned() { return counts().pinned; }
 HostRuntimeGraphs host_runtime_graphs() { return counts().graphs; }
 int64_t host_runtime_made_late() { return counts().made_late; }
 
-// In the place of src/device/cuda/open_cuda.cpp or no_cuda.cpp.
+// Replaces src/device/cuda/open_cuda.cpp or no_cuda.cpp.
 std::unique_ptr<Device> open_cuda_device(int, const DeviceFacts& facts, const std::filesystem::path& disk) {
   CudaLibraries libraries;
   if (limits_of_cuda0().tells) libraries.nvml = telling_nvml();

@@ -1,5 +1,4 @@
-// Where the CUDA kernels of a test run: on the shim (shim_place.cpp) or on a device
-// (tests/cuda_on_device/device_place.cpp).
+// Where a test's CUDA kernels run: on the shim (shim_place.cpp) or on a device (tests/cuda_on_device/device_place.cpp).
 #pragma once
 
 #include <memory>
@@ -13,9 +12,9 @@ namespace headroom::op_test {
 class Place {
  public:
   virtual ~Place() = default;
-  // Facts and limits of the GPU, a made-up one on the shim; its services are null.
+  // Facts and limits of the GPU, which is invented on the shim; its services are null.
   virtual CudaContext context() = 0;
-  // The device's libraries, opened once; null where there are none.
+  // The device's libraries, opened once; null if there are none.
   virtual CudaBlas* blas() { return nullptr; }
   virtual CudaDnn* dnn() { return nullptr; }
 
@@ -23,13 +22,13 @@ class Place {
   virtual void copy(void* to, const void* from, int64_t bytes, CudaStream stream) = 0;
   virtual void fill(void* at, int value, int64_t bytes, CudaStream stream) = 0;
 
-  // From here to end_runs kernels run only what is loaded between: begin_loading.
+  // Until end_runs, only kernels run that are loaded after begin_loading.
   virtual void begin_loading() {}
-  // A kernel runs so often, and must give the same bits: in several orders of the threads, or again.
+  // How often a kernel runs, which must give the same bits: in several orders of the threads, or repeatedly.
   virtual int runs() const = 0;
   virtual void begin_run(int run) = 0;
   virtual void end_runs() {}
-  // What was queued is done.
+  // Returns when the queued work is done.
   virtual void finish(CudaStream stream) = 0;
 };
 

@@ -11,10 +11,10 @@ namespace {
 constexpr cuda_shim::Order kOrders[] = {cuda_shim::Order::forward, cuda_shim::Order::backward,
                                         cuda_shim::Order::shuffled};
 
-// Host memory in the place of the device's: everything happens at once, in three orders of the threads.
+// Host memory instead of the device's: everything happens at once, in three orders of the threads.
 class Shim final : public Place {
  public:
-  // Small, so that grids get several rounds of their loops.
+  // Small, so that the loops of grids have several iterations.
   CudaContext context() override {
     CudaContext context;
     context.facts.device = "cuda";

@@ -15,7 +15,7 @@ class Batches : public testing::Test {
  protected:
   Batches() : cache_(make(directory_)) {}
 
-  // Sequence i has i + 1 ids of value 10 i + position; the first i / 2 are not scored.
+  // Sequence i has i + 1 ids with the value 10 i + position; the first i / 2 are not scored.
   static TokenCache make(const TemporaryDirectory& directory) {
     TokenCacheWriter writer(directory / "c", 1, 6, 100);
     for (int32_t i = 0; i < 5; ++i) {
@@ -57,7 +57,7 @@ TEST_F(Batches, TheLastOneOfAnEpochIsShorterAndMissingRowsArePadding) {
   EXPECT_EQ(reader.longest(1, 3), 0);
 }
 
-// However a global batch is split, its rows together are the same, and so are its targets.
+// However a global batch is split, the rows together and the targets are the same.
 TEST_F(Batches, AnySplitGivesTheSameRows) {
   BatchReader reader(cache_, SampleOrder(5, 3, true), 6, 5);
   for (int64_t step = 0; step < 4; ++step) {

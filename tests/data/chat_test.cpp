@@ -1,4 +1,4 @@
-// Rows of {"messages"}: ids and labels as jinja2 and Python compute them, and what is refused.
+// Rows of {"messages"}: ids and labels as computed by jinja2 and Python, and refusals.
 #include <gtest/gtest.h>
 
 #include "../data_files/data_files.h"
@@ -88,13 +88,13 @@ TEST_F(Chat, TemplatesComeFromTheTokenizersFolder) {
   const uint64_t before = token_cache_key(options_, &tokenizer_);
   directory_.write("chat_template.jinja", "{{ bos_token }}" + std::string(kPlain));
   EXPECT_NE(token_cache_key(options_, &tokenizer_), before);
-  EXPECT_EQ(build(row).tokens, 20);  // the tokenizer's own BOS, as the configuration names none
+  EXPECT_EQ(build(row).tokens, 20);  // the tokenizer's own BOS, because the configuration does not name one
   directory_.write("chat_template.jinja", "\xff");
   refused(row, "chat_template.jinja: ");
 }
 
-// A prompt ends with what comes before an answer, or with the text that an answer goes on from; further variables are
-// the template's.
+// Prompts end with what precedes an answer, or with the text that an answer continues. Further variables are passed to
+// the template.
 TEST_F(Chat, PromptsAreForms) {
   config({{"chat_template", "{{ mode | default('plain') }}|" + std::string(kPlain)}});
   const ChatRenderer renderer(directory_.path(), tokenizer_);
@@ -111,7 +111,7 @@ TEST_F(Chat, PromptsAreForms) {
   });
 }
 
-// Where the template shows the last message without the space around it, or not at all.
+// If the template shows the last message trimmed, or not at all.
 TEST_F(Chat, AnAnswerGoesOnFromWhatTheTemplateShows) {
   const char* const messages = R"([{"role":"assistant","content":" Once \n"}])";
   config({{"chat_template", "<{{ messages[0].content | trim }}>"}});

@@ -12,7 +12,7 @@
 namespace headroom {
 namespace {
 
-// Whether the scanner takes the text as one JSON value.
+// Whether the scanner accepts the text as one JSON value.
 bool accepts(const std::string& text) {
   const RowBytes bytes{text};
   JsonScanner json(bytes);
@@ -109,7 +109,7 @@ TEST(JsonScanner, TakesTheBeginningOfAStringInWholeCharacters) {
   }
 }
 
-// Whatever the window, and wherever characters, escapes and numbers stand in it.
+// For any window size, and any position of characters, escapes and numbers in it.
 TEST(JsonScanner, ReadsThroughAWindowWhatItReadsInMemory) {
   TemporaryDirectory directory;
   for (size_t shift = 0; shift < 70; ++shift) {

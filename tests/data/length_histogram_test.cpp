@@ -53,7 +53,7 @@ TEST(LengthHistogram, TextAndJsonSayTheSame) {
   EXPECT_EQ(json.at("cuts").at(1), (Json{{"length", 256}, {"cut_rows", 1}, {"lost_tokens", 44}}));
 }
 
-// The cache counts rows as they were, and keeps exactly the first ids of a row that it cuts.
+// The cache counts rows before they are cut, and keeps exactly the first ids of a cut row.
 TEST(LengthHistogram, IsOfTheRowsBeforeTheCut) {
   const TemporaryDirectory directory;
   std::vector<std::vector<int32_t>> rows{{}, {}, {}};

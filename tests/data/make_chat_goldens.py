@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes chat_goldens.json: ids and labels of conversations, computed with jinja2 and, but for the byte tokenizer, with
-PyPI's tokenizers on those of tests/data_files.
+"""Writes chat_goldens.json: ids and labels of conversations, computed with jinja2 and (except for the byte tokenizer) PyPI's
+tokenizers on those of tests/data_files.
 
-The assistant's turns are the {% generation %} blocks, or what rendering messages[:i + 1] adds to rendering messages[:i]
-with add_generation_prompt. A token is scored when it holds a character of a turn.
+The assistant's turns are the {% generation %} blocks, or what rendering messages[:i + 1] adds to rendering messages[:i] with
+add_generation_prompt. A token is scored if it contains a character of a turn.
 """
 import json
 import pathlib
@@ -39,7 +39,7 @@ TOKENS = {'bytes': ('<s>', '</s>'), 'qwen2.5': (None, '<|im_end|>'), 'llama2': (
 
 
 class ByteTokenizer:
-    """ids are bytes; <s> and </s> are 256 and 257. Every token's characters."""
+    """ids are bytes; <s> and </s> are 256 and 257. Returns the characters of every token."""
 
     def encode(self, text):
         ids, holds = [], []
@@ -70,7 +70,7 @@ class FastTokenizer:
 
 
 def spans_of(env, template, variables):
-    """(text, character ranges of the assistant) or None where it cannot be told."""
+    """(text, character ranges of the assistant), or None when the ranges are unknown."""
     whole = make_goldens.render(env, template, variables)
     if 'error' in whole:
         return None

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes pair_goldens.json: pairs of texts as PyPI's `tokenizers` makes one sequence of them, whole and cut.
+"""Writes pair_goldens.json: pairs of texts, joined to one sequence by PyPI's `tokenizers`, whole and cut.
 
 Needs tokenizers. Usage: make_pair_goldens.py [FILE]
 """

@@ -1,4 +1,4 @@
-// Counts the heap: building a cache stays below data_memory_bytes() whatever the data, and reading batches allocates
+// Counts heap bytes: building a cache stays below data_memory_bytes() for any data, and reading batches allocates
 // nothing.
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ TEST(DataMemory, BuildingStaysBelowTheBoundWhateverTheData) {
       directory.write("a.jsonl", long_row + long_row + short_rows), directory.write("b.txt", std::string(3000000, 'y')),
       directory.write("c.txt", std::string(short_rows)), directory.write("d.jsonl", ids + ids)};
   DataOptions options{files, length, 258, row_limit};
-  build_token_cache(options, &tokenizer, directory / "cache");  // what is allocated once stays
+  build_token_cache(options, &tokenizer, directory / "cache");  // allocations that are made once stay
   const int64_t before = live;
   peak = before;
   build_token_cache(options, &tokenizer, directory / "cache");
@@ -43,7 +43,7 @@ TEST(DataMemory, BuildingStaysBelowTheBoundWhateverTheData) {
   EXPECT_EQ(live - before, 0);
 }
 
-// Real tokenizers stretch the text (a space becomes three bytes) and meet text without spaces. The stream gives the ids
+// Real tokenizers lengthen the text (a space becomes three bytes) and get text without spaces. The stream gives the ids
 // of the whole text.
 TEST(DataMemory, RealTokenizersStayBelowTheBoundToo) {
   TemporaryDirectory directory;
@@ -70,7 +70,7 @@ TEST(DataMemory, RealTokenizersStayBelowTheBoundToo) {
   }
 }
 
-// Loading a real tokenizer, and what stays of it.
+// Loading a real tokenizer, and the memory that it keeps.
 TEST(DataMemory, TokenizersStayBelowTheBoundOfTheirFile) {
   const std::filesystem::path tokenizers = HEADROOM_SOURCE_DIR "/../shared/data/tokenizers";
   if (!std::filesystem::exists(tokenizers)) GTEST_SKIP();
@@ -86,7 +86,7 @@ TEST(DataMemory, TokenizersStayBelowTheBoundOfTheirFile) {
   }
 }
 
-// Members that headroom does not read take nothing.
+// Members that headroom does not read take no memory.
 TEST(DataMemory, FilesOfTokenNamesStayBelowTheirBound) {
   TemporaryDirectory directory;
   std::string text = R"({"bos_token":"<s>","added_tokens_decoder":{)";
@@ -100,7 +100,7 @@ TEST(DataMemory, FilesOfTokenNamesStayBelowTheirBound) {
   EXPECT_EQ(names, Json::parse(R"({"bos_token":"<s>","eos_token":{"content":"</s>"}})"));
 }
 
-// Whatever a row holds, rendering it stays within what it was given, or it is refused with file and line.
+// Rendering any row stays within the given heap, or is refused with file and line.
 TEST(DataMemory, ConversationsStayWithinTheHeapThatTheyAreGiven) {
   TemporaryDirectory directory;
   const Tokenizer tokenizer = Tokenizer::bytes();

@@ -31,12 +31,12 @@ TEST(BestFit, TakesTheFullestBinThatHolds) {
   EXPECT_EQ(fit({}, 5), std::vector<int32_t>{});
 }
 
-// Every bin by looking through all of them.
+// Finds every bin by checking all of them.
 std::vector<int32_t> plain_best_fit(const std::vector<int32_t>& lengths, int32_t capacity) {
   std::vector<size_t> order(lengths.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return lengths[a] > lengths[b]; });
-  std::vector<std::pair<int32_t, int64_t>> bins;  // room, when it came to have it
+  std::vector<std::pair<int32_t, int64_t>> bins;  // room, and when it got that room
   std::vector<int32_t> bin_of(lengths.size());
   int64_t time = 0;
   for (size_t item : order) {

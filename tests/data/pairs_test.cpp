@@ -1,4 +1,4 @@
-// Rows of two texts: as PyPI's tokenizers joins and cuts them (pair_goldens.json), through the cache to batches.
+// Rows of two texts: joined and cut as by PyPI's tokenizers (pair_goldens.json), through the cache to batches.
 #include <gtest/gtest.h>
 
 #include "../formats/expect_error.h"

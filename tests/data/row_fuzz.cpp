@@ -1,4 +1,4 @@
-// The scanner agrees with another JSON parser on what is JSON and what the strings of a row are; bad rows are Errors.
+// The scanner agrees with another JSON parser on what is JSON and on the strings of a row; bad rows are Errors.
 #include <array>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -10,7 +10,7 @@
 
 namespace {
 
-// Nested no deeper than the scanner allows, seen crudely: all opening brackets counted.
+// A rough check that nesting is within the scanner's limit: counts all opening brackets.
 bool is_shallow(const std::string& text) {
   size_t opening = 0;
   for (const char c : text) opening += c == '[' || c == '{';
@@ -29,7 +29,7 @@ bool scanner_accepts(const std::string& text) {
   }
 }
 
-// nlohmann refuses numbers that overflow a double; the scanner only skips them.
+// nlohmann refuses numbers that overflow a double; the scanner just skips them.
 bool has_exponent(const std::string& text) {
   return text.find_first_of("eE") != std::string::npos || text.size() > 300;
 }
@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace headroom;
   const std::string text(reinterpret_cast<const char*>(data), size);
   const bool accepted = scanner_accepts(text);
-  if (size >= 3 && text.substr(0, 3) == "\xef\xbb\xbf") return 0;  // a byte order mark is the row source's matter
+  if (size >= 3 && text.substr(0, 3) == "\xef\xbb\xbf") return 0;  // the row source handles a byte order mark
   const bool has_zero = text.find('\0') != std::string::npos;      // the other parser takes a zero byte for the end
   if (is_shallow(text) && !has_exponent(text) && !has_zero && accepted != nlohmann::json::accept(text)) abort();
   const RowBytes bytes{text};

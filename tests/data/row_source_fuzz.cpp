@@ -1,4 +1,4 @@
-// Whole data files of rows: a cache or an Error, never anything left beside.
+// Whole data files: a cache or an Error, and no other files are left.
 #include <unistd.h>
 
 #include <cstdlib>

@@ -116,7 +116,7 @@ TEST(RowTargets, ReachTheBatches) {
   EXPECT_EQ(part_labels, Ids(labels.begin() + 80, labels.begin() + 200));
 }
 
-// A cache that another model's vocabulary or classes were written for: the error comes before any device reads the row.
+// A cache written for another model's vocabulary or classes: the error comes before any device reads a row.
 TEST(RowTargets, AreRefusedBeyondTheModel) {
   TemporaryDirectory directory;
   {

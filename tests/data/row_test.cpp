@@ -14,7 +14,7 @@ namespace {
 
 const RowPlace kPlace{"d.jsonl", 7, 1000};
 
-// A row with the texts of its parts; `bytes` is held for it.
+// A row with the texts of its parts; `bytes` keeps them alive.
 struct Parsed {
   explicit Parsed(std::string text) : text(std::move(text)), bytes(this->text), row(parse_row(bytes, kPlace)) {}
   std::string part(const RowPart& part) const {

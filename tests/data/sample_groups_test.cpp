@@ -31,7 +31,7 @@ class Groups : public testing::Test {
 };
 
 TEST_F(Groups, AnEpochVisitsEachSequenceOnceInAnyOrderOfAsking) {
-  const int64_t count = 4 * SampleGroups::kBatches + 3 * 4 + 1;  // a whole window, and a part with a short batch
+  const int64_t count = 4 * SampleGroups::kBatches + 3 * 4 + 1;  // a full window, and a partial one with a short batch
   const TokenCache cache = make(static_cast<size_t>(count));
   for (bool shuffle : {false, true}) {
     SampleGroups groups(cache, SampleOrder(count, 5, shuffle), 4), backwards = groups;
@@ -67,7 +67,7 @@ TEST_F(Groups, BatchesAreOfSimilarLengths) {
   EXPECT_LT(padding, plain / 20);
 }
 
-// A batch is filled at the width it is asked for, from its longest row on.
+// A batch is filled at the requested width, starting with its longest row.
 TEST_F(Groups, RowsAreAsWideAsAsked) {
   const TokenCache cache = make(16);
   BatchReader reader(cache, SampleOrder(16, 0, false), 64, 4, {}, nullptr, true);

@@ -42,15 +42,15 @@ TEST(SampleOrder, DependsOnSeedAndEpochAndNothingElse) {
   EXPECT_NE(epoch_of(order, 1), epoch_of(SampleOrder(1000, 43, true), 0));
 }
 
-// A resumed run must see what the interrupted one would have seen, on every machine: the order is part of the format.
+// A resumed run must see the same order as the interrupted one, on every machine: the order is part of the format.
 TEST(SampleOrder, IsPinned) {
   const SampleOrder order(10, 42, true);
   EXPECT_EQ(epoch_of(order, 0), (std::vector<int64_t>{4, 2, 9, 3, 1, 6, 8, 5, 0, 7}));
   EXPECT_EQ(epoch_of(order, 1), (std::vector<int64_t>{0, 6, 5, 2, 3, 1, 7, 4, 8, 9}));
 }
 
-// Over 6000 seeds each of the 6 orders of 3 sequences and each place of 10 is as frequent as the others: within 6
-// standard deviations.
+// Over 6000 seeds each of the 6 orders of 3 sequences, and each position of 10, is equally frequent within 6 standard
+// deviations.
 TEST(SampleOrder, IsNotPartial) {
   std::map<std::vector<int64_t>, int> orders;
   for (uint64_t seed = 0; seed < 6000; ++seed) ++orders[epoch_of(SampleOrder(3, seed, true), 0)];

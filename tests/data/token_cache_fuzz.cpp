@@ -1,5 +1,5 @@
-// Any file opened as a token cache: sequences in range or an Error. The fuzzer may set the checksums right, so that it
-// gets behind them.
+// Any file opened as a token cache: sequences in range or an Error. The fuzzer may correct the checksums, so that it
+// reaches the code after them.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -125,7 +125,7 @@ std::string small_cache(const TemporaryDirectory& directory) {
   return read_text(directory / "c");
 }
 
-// A flipped bit in any byte is found: when opening, or when reading the sequence that it damages.
+// A flipped bit in any byte is detected: at opening, or when reading the damaged sequence.
 TEST(TokenCache, FlippedBitsAreFound) {
   TemporaryDirectory directory;
   const std::string good = small_cache(directory);
@@ -143,7 +143,7 @@ TEST(TokenCache, FlippedBitsAreFound) {
       EXPECT_EQ(e.remedy(), "delete it; it is built again from the data");
     }
   }
-  // The padding after the 3 ids of 2 bytes, and before the index, carries nothing.
+  // The padding after the 3 ids of 2 bytes, and before the index, is not checked.
   EXPECT_GE(found, good.size() - (2 + 4));
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Fails when a file of this folder has no line in SOURCES.tsv, a line no file, or a licence is none that lets the file lie here.
-Usage: check_sources.py. Standard library only."""
+"""Fails when a file of this folder has no line in SOURCES.tsv, when a line has no file, or when a licence does not allow the file
+to be here. Usage: check_sources.py. Standard library only."""
 import pathlib
 import sys
 
@@ -10,7 +10,7 @@ CODE = ('.py', '.h', '.pyc')
 
 
 def files():
-    """Data below this folder; the code beside it and these two pages are the repository's own."""
+    """Data below this folder; the scripts and the two pages belong to the repository."""
     for path in HERE.rglob('*'):
         name = path.relative_to(HERE).as_posix()
         if path.is_file() and path.suffix not in CODE and name not in ('README.md', 'SOURCES.tsv', 'CMakeLists.txt'):

@@ -1,5 +1,5 @@
-// Where the tests' data is: tests/data_files, which every clone has, and beside the repository a larger set of the same
-// layout, ../shared/data, where a machine has it. SOURCES.tsv says what each file is and under which licence.
+// The tests' data: tests/data_files, which every clone has, and next to the repository a larger set with the same
+// layout, ../shared/data, on machines that have it. SOURCES.tsv lists the origin and licence of each file.
 #pragma once
 
 #include <filesystem>
@@ -8,17 +8,17 @@
 
 namespace headroom::test {
 
-// A file or folder of the set in the tree.
+// A file or folder of tests/data_files.
 inline std::filesystem::path data_file(const std::string& name) {
   return std::filesystem::path(HEADROOM_SOURCE_DIR) / "tests/data_files" / name;
 }
 
-// `name` as it lies beside the repository: ../shared/NAME. What it names need not be there.
+// ../shared/NAME, which need not exist.
 inline std::filesystem::path shared_file(const std::string& name) {
   return std::filesystem::path(HEADROOM_SOURCE_DIR) / "../shared" / name;
 }
 
-// `name` in the tree and, where it is, in the larger set.
+// `name` in tests/data_files and, if it exists, in the larger set.
 inline std::vector<std::filesystem::path> data_files(const std::string& name) {
   std::vector<std::filesystem::path> found{data_file(name)};
   if (const std::filesystem::path larger = shared_file("data/" + name); std::filesystem::exists(larger))
@@ -26,10 +26,10 @@ inline std::vector<std::filesystem::path> data_files(const std::string& name) {
   return found;
 }
 
-// Says which of them a test's parameter is.
+// Whether a test's parameter is in tests/data_files.
 inline bool is_in_tree(const std::filesystem::path& path) { return path.string().starts_with(data_file("").string()); }
 
-// A parameter's name in a test's: its folder's, and the set.
+// The name of a parameter in test names: its folder's name, and the set.
 inline std::string data_file_label(const std::filesystem::path& path) {
   std::string name = path.filename().string() + (is_in_tree(path) ? "" : "_shared");
   for (char& c : name)

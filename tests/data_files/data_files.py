@@ -1,4 +1,4 @@
-"""Where the tests' data is, as data_files.h says it: DATA lies in the tree, SHARED beside the repository, where a machine has it."""
+"""The tests' data, as in data_files.h: DATA is in the repository, SHARED next to it on machines that have it."""
 import pathlib
 
 DATA = pathlib.Path(__file__).resolve().parent

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes oom_messages.jsonl: messages about memory in the formats that programs print them in, with figures drawn at random,
-and what a reader must find in each. Usage: make_messages.py. Standard library only.
+"""Writes oom_messages.jsonl: messages about memory in the formats in which programs print them, with random figures, and what a
+reader must find in each. Usage: make_messages.py. Standard library only.
 
-A row: "id", "text", "framework", "format", "phase"; the figures that the text states, in bytes as its own digits say them,
-null where it states none; "tolerance_bytes": half a unit of the last digit that is printed; "derived_fields": figures that
-follow from others. A program's message is its format, a fact; nothing here is a text that somebody posted.
+A row: "id", "text", "framework", "format", "phase"; the figures that the text states, in bytes by its own digits, or null;
+"tolerance_bytes": half a unit of the last printed digit; "derived_fields": figures that follow from others. A program's
+message is used only as a format, which is a fact; no text was posted by anyone.
 """
 import json
 import pathlib
@@ -23,7 +23,7 @@ WATERMARK = 'Use PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 to disable upper limit for
 
 
 class Row:
-    """One message: its figures as they are printed, and their truth."""
+    """One message: its figures as printed, and their true values."""
 
     def __init__(self, rng):
         self.rng, self.truth, self.tolerance, self.derived, self.device = rng, {}, {}, [], None
@@ -59,7 +59,7 @@ class Row:
         return self.device
 
     def card(self):
-        """MiB of a card, of what is allocated on it, kept beside that, and asked for."""
+        """MiB of a card: total, allocated, reserved besides that, and requested."""
         total = self.rng.choice((8031, 11178, 16130, 24258, 40536, 81050))
         allocated = total * self.rng.uniform(0.3, 0.9)
         return total, allocated, total * self.rng.uniform(0.01, 0.08), total * self.rng.uniform(0.03, 0.4)
@@ -119,7 +119,7 @@ def kernel_killed(row):
     rss = row.rng.randrange(10**5, 10**8)
     row.truth['process'] = (rss + 68668) * 1024
     row.derived.append('process')
-    row.tolerance['process'] = 68668 * 1024  # with or without what is mapped from files
+    row.tolerance['process'] = 68668 * 1024  # with or without memory mapped from files
     return (f'[{row.rng.uniform(10, 1e6):.6f}] Out of memory: Killed process {row.rng.randint(300, 99999)} (python) total-vm:{rss * 3}kB, '
             f'anon-rss:{rss}kB, file-rss:68668kB, shmem-rss:0kB, UID:1000 pgtables:{rss // 256}kB oom_score_adj:0')
 
@@ -199,7 +199,7 @@ def fixed(text):
     return lambda row: text
 
 
-# framework, format, phase, how often, what makes the text
+# framework, format, phase, count, function that makes the text
 FORMATS = [
     ('pytorch-cuda', 'torch1_cached', 'unknown', 4, lambda row: torch1(row, cached=True)),
     ('pytorch-cuda', 'torch1_reserved', 'unknown', 5, torch1),

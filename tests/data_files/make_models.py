@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes models/*/config.json of models whose published file has no open licence, or none that is known: their geometry, which is a fact, under
-the keys that the family's configurations have. Usage: make_models.py. Standard library only."""
+"""Writes models/*/config.json for models whose published file has no open licence, or an unknown one: their geometry, which is a
+fact, under the keys of the family's configurations. Usage: make_models.py. Standard library only."""
 import json
 import pathlib
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes text/reviews/train.tsv and dev.tsv: made sentences about plays with a class each, 1 for praise and 0 for blame.
-Usage: make_reviews.py. Standard library only. One sentence in four turns its word of praise or blame round by a "not"."""
+"""Writes text/reviews/train.tsv and dev.tsv: generated sentences about plays with a class each, 1 for praise and 0 for blame.
+Usage: make_reviews.py. Standard library only. In one sentence in four, a "not" inverts the praise or blame."""
 import pathlib
 import random
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes tokenizers/*/tokenizer.json and vectors.jsonl: real tokenizers with a part of their vocabulary, and the ids that
-HF tokenizers gives with it. Usage: make_tokenizers.py FOLDER
+"""Writes tokenizers/*/tokenizer.json and vectors.jsonl: real tokenizers with a part of their vocabulary, and the ids that HF
+tokenizers gives with it. Usage: make_tokenizers.py FOLDER
 
-FOLDER holds the whole tokenizers, one folder each. gpt2, qwen2.5, gpt-neox-20b and bert-base-uncased are cut to the merges
-or words that the texts of text/ use most; everything around them (normalizer, pattern, added tokens, decoder) is as
-published. llama2 is made here: Llama 2's pipeline around merges that are learnt from text/. Needs tokenizers==0.23.3.
+FOLDER holds the full tokenizers, one folder each. gpt2, qwen2.5, gpt-neox-20b and bert-base-uncased are reduced to the merges
+or words that the texts of text/ use most; everything else (normalizer, pattern, added tokens, decoder) is as published. llama2
+is made here: Llama 2's pipeline with merges learned from text/. Needs tokenizers==0.23.3.
 """
 import collections
 import copy
@@ -37,7 +37,7 @@ def uses(whole, text):
 
 
 def renumbered(whole, vocabulary):
-    """The file with these tokens, added ones behind them; ids of the post-processor follow."""
+    """The file with these tokens, followed by the added ones; updates the ids of the post-processor."""
     made, ids = copy.deepcopy(whole), {token: i for i, token in enumerate(vocabulary)}
     made['model']['vocab'] = dict(ids)
     for entry in made['added_tokens']:
@@ -48,7 +48,7 @@ def renumbered(whole, vocabulary):
 
 
 def cut_merges(whole, text):
-    """The most used tokens and all that their merges need, in the order of the published ranks."""
+    """The most used tokens and all tokens that their merges need, in the order of the published ranks."""
     parts = {}
     pairs = [merge if isinstance(merge, list) else merge.split(' ') for merge in whole['model']['merges']]
     for left, right in pairs:
@@ -71,7 +71,7 @@ def cut_merges(whole, text):
 
 
 def cut_words(whole, text):
-    """The special words, single characters that the texts have, and the most used words."""
+    """The special words, single characters of the texts, and the most used words."""
     counts, added = uses(whole, text), {entry['content'] for entry in whole['added_tokens']}
     most = {token for token, _ in counts.most_common(WORDS)}
     seen = set(text.lower()) | set('abcdefghijklmnopqrstuvwxyz0123456789!?.,;:-_$()')
@@ -81,7 +81,7 @@ def cut_words(whole, text):
 
 
 def llama():
-    """Llama 2's pipeline around merges that are learnt here."""
+    """Llama 2's pipeline with merges learned here."""
     files = [str(HERE / 'text' / name) for name in ('tinyshakespeare.txt', 'wagahaiwa_nekodearu.txt')]
     return make_golden.train(files, True, size=MERGES, alphabet=2000)
 

@@ -1,4 +1,4 @@
-// A directory on a disk, and what the tests of the disk's tier ask of it.
+// A directory on a disk, and helpers for the tests of the disk tier.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,10 +24,10 @@ class DiskTest : public testing::Test {
 
   const std::filesystem::path& path() const { return directory_.path(); }
 
-  // Of two blocks: smaller than what is copied.
+  // Of two blocks each: smaller than the copies.
   BounceBuffers& buffers() { return buffers_; }
 
-  // Bytes that the directory's file system has left.
+  // Free bytes of the directory's file system.
   int64_t room() const {
     struct statvfs system {};
     EXPECT_EQ(::statvfs(path().c_str(), &system), 0);
@@ -46,7 +46,7 @@ class DiskTest : public testing::Test {
     ADD_FAILURE() << directory << " was accepted";
     return Error(ErrorKind::run, "");
   }
-  // What the call throws, empty when nothing.
+  // The message that the call throws; empty if it does not throw.
   template <typename Call>
   static std::string message(const Call& call) {
     try {

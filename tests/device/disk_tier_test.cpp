@@ -1,4 +1,4 @@
-// The CPU with a disk below it: asynchronous copies in the order of their streams, failures where they are waited for.
+// The CPU with a disk below it: asynchronous copies in the order of their streams; failures are thrown by the waits.
 #include "device/disk/disk_tier.h"
 
 #include <fcntl.h>
@@ -68,7 +68,7 @@ TEST_F(DiskTest, AnEndDoesNotWaitForWhatIsQueued) {
 
 TEST_F(DiskTest, RoomIsTakenBeforeTheArena) {
   const std::unique_ptr<Device> device = make_cpu_device_with_disk({}, path());
-  device->require_room(Tier::device, int64_t{1} << 60);  // only the reservation itself can know
+  device->require_room(Tier::device, int64_t{1} << 60);  // only reserving can tell
   device->require_room(Tier::disk, 0);
   EXPECT_THROW(device->require_room(Tier::disk, room() + (int64_t{8} << 30)), Error);
   EXPECT_TRUE(device->host_window().empty());

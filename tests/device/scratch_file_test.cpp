@@ -1,4 +1,4 @@
-// The scratch file: exactly the bytes asked for, whatever blocks they lie in; room, directories and failures in words.
+// The scratch file: exactly the requested bytes, whatever blocks they are in; room, directories and error messages.
 #include "device/disk/scratch_file.h"
 
 #include <fcntl.h>
@@ -74,7 +74,7 @@ TEST_F(DiskTest, DirectoriesThatWillNotDoAreNamed) {
   EXPECT_THAT(refusal("/dev/shm", kDiskBlockBytes).what(), HasSubstr("lies in memory"));
 }
 
-// Without O_DIRECT the same bytes, and none of them stay in the page cache.
+// Without O_DIRECT the bytes are the same, and none of them stay in the page cache.
 TEST_F(DiskTest, ThroughThePageCacheNothingStaysThere) {
   const int descriptor = ::open(path().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   ASSERT_GE(descriptor, 0);
@@ -86,7 +86,7 @@ TEST_F(DiskTest, ThroughThePageCacheNothingStaysThere) {
   EXPECT_EQ(found, values);
 }
 
-// Errors of the system, from descriptors that have them.
+// Errors of the system, from descriptors that cause them.
 TEST_F(DiskTest, FailuresNameTheFileAndThePlace) {
   std::vector<std::byte> bytes(size_t{kDiskBlockBytes});
   const ScratchFile full(::open("/dev/full", O_RDWR | O_CLOEXEC), path(), true);

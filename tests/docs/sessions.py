@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs the sessions that the documentation shows and compares what they print.
+"""Runs the console sessions of the documentation and compares their output.
 
 Usage: sessions.py HEADROOM [--write] PAGE.md...
-A session is a fenced block of kind "console" whose first line is "$ headroom ..."; what follows is the output of the command,
-run from the root of the repository with stdout and stderr together. --write puts the present output in place instead. Exit 1
-when a page is out of date. Standard library only.
+A session is a fenced block of kind "console" whose first line is "$ headroom ..."; the rest is the command's output, run from
+the root of the repository with stdout and stderr together. --write replaces it by the current output. Exit code 1 when a page
+is out of date. Standard library only.
 """
 import os
 import re

@@ -1,4 +1,4 @@
-// What was brought decides what is answered.
+// The inputs determine the answer.
 #include "doctor/answer/answer.h"
 
 #include <gtest/gtest.h>
@@ -62,7 +62,7 @@ TEST(Answer, AnOrdinaryLogHasNoMessage) {
   EXPECT_FALSE(a.report.diagnosis.fits.has_value());
 }
 
-// A DeepSpeed or accelerate file by itself: without the model there is nothing to advise on.
+// A DeepSpeed or accelerate file by itself: without the model there is no advice.
 TEST(Answer, AFileWithoutAModelAsksForItFirst) {
   for (const char* file : {"{\"train_micro_batch_size_per_gpu\": 4, \"zero_optimization\": {\"stage\": 2}}",
                            "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nnum_processes: 4\n"
@@ -98,7 +98,7 @@ TEST(Answer, AModelAloneIsEnough) {
   EXPECT_EQ(a.report.diagnosis.limit_bytes, int64_t{24} << 30);
 }
 
-// headroom's own command takes bf16 weights where fp32 ones leave the device too little, and nothing trains them.
+// headroom's own command uses bf16 weights if fp32 ones leave too little of the device and the weights are not trained.
 TEST(Answer, HeadroomsOwnCommandNarrowsWeightsThatAreNotTrained) {
   const std::string lora =
       "base_model: meta-llama/Llama-3.2-3B\nadapter: lora\nlora_r: 8\nmicro_batch_size: 1\nsequence_len: 512\n"

@@ -1,5 +1,5 @@
-// Published configurations: all are read or refused with their line, those that name a model get an estimate, the
-// others say what is missing and get one with --params.
+// Published configurations: each is read, or refused with a line; those that name a model get an estimate, the others
+// say what is missing and get one with --params.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// The patch does what it says: the patched configuration, read again, fits.
+// The patched configuration, read again, fits.
 #include "doctor/answer/emit.h"
 
 #include <gtest/gtest.h>
@@ -110,7 +110,8 @@ trainer = SFTTrainer(model="Qwen/Qwen2.5-1.5B", args=args)
 
 TEST(Emit, WithoutAConfigurationThereIsNothingToPatch) { EXPECT_THROW(emit_patch({}, {}), Error); }
 
-// Every published configuration, on ever smaller devices: where the whole set is keys, the patched file fits.
+// Every published configuration on smaller and smaller devices: if the whole set consists of keys, the patched file
+// fits.
 TEST(Emit, PatchedPublishedConfigurationsFit) {
   const fs::path root = test::data_file("configs");
   const Folder folder;
@@ -127,11 +128,11 @@ TEST(Emit, PatchedPublishedConfigurationsFit) {
         break;
       }
       if (!before.report.incident.estimate || before.report.patch.empty() || !before.report.by_hand.empty()) continue;
-      // Files that this one names are found beside it only.
+      // Files that this one refers to are found only next to it.
       if (before.config->sources.size() != 1) continue;
       const Emitted emitted = emit_patch(before.report.diagnosis, *before.config);
       const Answer after = ask_config(folder.write("patched" + suffix, emitted.text), gpu);
-      // The set names a file of the system's own ("deepspeed: ds_z3_config.json") that is not at hand.
+      // The set names a file of the system ("deepspeed: ds_z3_config.json") that is not available.
       if (!after.config->notes.empty()) continue;
       const bool proven = !before.report.diagnosis.smallest_fitting_set.empty();
       EXPECT_TRUE(after.report.diagnosis.fits.value_or(!proven)) << emitted.diff << after.report.diagnosis.doubt;

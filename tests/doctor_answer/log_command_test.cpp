@@ -1,4 +1,4 @@
-// The command of a failed program, as its log prints it.
+// The command of a failed program, read from its log.
 #include "doctor/answer/log_command.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What people post, in short messages of our own: the first remedies, and what must not be said.
+// Posts like those in forums, in short texts written for the tests: the first remedies, and what must not be said.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ Answer post(const std::string& text, Request request = {}) {
   return answer(request, stream);
 }
 
-// Whether one of the first three remedies is written with these words.
+// Whether one of the first three remedies contains these words.
 bool proposes(const Answer& a, const std::string& words) {
   const std::vector<Remedy>& remedies = a.report.diagnosis.remedies;
   for (size_t i = 0; i < std::min<size_t>(3, remedies.size()); ++i)
@@ -238,7 +238,7 @@ TEST(Posts, ATypedCommandIsReadWhereItSaysAll) {
   EXPECT_TRUE(proposes(whole, "--per_device_train_batch_size 2"));
   EXPECT_TRUE(whole.report.diagnosis.smallest_fitting_set.empty()) << "nobody saw the script";
   EXPECT_NE(whole.report.diagnosis.doubt.find("run_clm.py may set more"), std::string::npos);
-  // The files that it names decide the batch, the length and the sharding.
+  // The files that it names determine the batch, the length and the sharding.
   const Answer named =
       post("accelerate launch --config_file zero3.yaml scripts/run_sft.py config_full.yaml\n" + failed);
   EXPECT_FALSE(named.config.has_value());
@@ -291,7 +291,7 @@ TEST(Posts, TheAsynchronousAllocatorsMessage) {
   EXPECT_EQ(message.device_index, 0);
 }
 
-// The vision encoder failed at the start: the estimate does not hold it, nor does a cache in 8 bits help.
+// The vision encoder failed at the start: the estimate does not include it, and an 8-bit cache does not help.
 TEST(Posts, NothingIsLikelyWhereImagesFailed) {
   const Answer a = post(
       "vllm serve Qwen/Qwen2.5-VL-7B-Instruct --max-model-len 32768 --gpu-memory-utilization 0.9\n"
@@ -387,7 +387,7 @@ TEST(Posts, AProgramForImagesFromTextIsADiffusionModel) {
   const Answer a = post("python scripts/img2img.py --init-img photo.jpg --strength 0.8\n" + std::string(kFull));
   EXPECT_TRUE(proposes(a, "model.half()"));
   EXPECT_TRUE(proposes(a, "a smaller image"));
-  // Its training is another matter.
+  // Its training is different.
   const Answer training =
       post("python scripts/img2img.py\n    loss.backward()\n  File \"torch/_tensor.py\", line 492, in backward\n" +
            std::string(kFull));
@@ -571,7 +571,7 @@ TEST(Posts, AModelLargerThanItsDeviceWantsAnother) {
             "model_too_large_in_4_bits");
 }
 
-// Nothing but words, and the stage is among them: what a step of the training takes is not to blame.
+// Only prose, which mentions the stage: a training step is not to blame.
 TEST(Posts, TheStageIsToldInWords) {
   for (const char* words : {"CUDA out of memory in the validation loop, the training itself is fine\n",
                             "the training goes well, and then it hits OOM when the evaluation starts\n",
@@ -590,7 +590,7 @@ TEST(Posts, TheStageIsToldInWords) {
   const Answer resumed = post("cuda out of memory as soon as I resume from epoch 12, a new run is fine\n");
   EXPECT_EQ(first_cause(resumed), "checkpoint_on_the_gpu");
   EXPECT_TRUE(proposes(resumed, "map_location=\"cpu\""));
-  // The evaluation is what goes well, memory is what is saved.
+  // Here evaluation goes well, and memory is what is saved.
   const Answer step = post("cuda out of memory in training, evaluation works\nI tried memory saving attention\n");
   EXPECT_FALSE(explained(step, "gradients_kept_in_evaluation"));
   EXPECT_FALSE(explained(step, "saving_on_the_device"));
@@ -624,7 +624,7 @@ TEST(Posts, VerlIsKnownByItsName) {
   EXPECT_FALSE(explained(post("two layers overlap and verlet lists\n" + std::string(kShared)), "training_by_verl"));
 }
 
-// Keys of other trainers are not OpenRLHF's, in force or not.
+// OpenRLHF does not have the keys of other trainers, set or not.
 TEST(Posts, OpenRlhfIsOfferedNoOtherSpelling) {
   const Answer a =
       post(std::string("python -m openrlhf.cli.train_ppo_ray --gradient_checkpointing --adam_offload\n") + kShared);

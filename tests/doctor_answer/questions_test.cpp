@@ -1,4 +1,4 @@
-// Facts that nobody gave and that decide.
+// Missing facts that change the answer.
 #include "doctor/answer/questions.h"
 
 #include <gtest/gtest.h>
@@ -87,7 +87,7 @@ TEST(Questions, AnAnswerIsThatOfItsOption) {
   EXPECT_THROW(with_answer({}, model, "7x"), Error);
 }
 
-// The message of any release before 2.0 looks alike; the version tells which setting of the allocator there is.
+// Messages of all releases before 2.0 look alike; the version tells which allocator setting exists.
 TEST(Questions, TheVersionChoosesTheAllocatorsSetting) {
   const std::string fragmented =
       "RuntimeError: CUDA out of memory. Tried to allocate 512.00 MiB (GPU 0; 10.76 GiB total capacity; 5.01 GiB "

@@ -1,5 +1,5 @@
-// All published configurations in tests/data_files/configs: each is read, each key accounted for, and those that name a
-// model say enough for an estimate.
+// All published configurations in tests/data_files/configs: each is read, each key is accounted for, and those that
+// name a model say enough for an estimate.
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -28,7 +28,7 @@ std::vector<fs::path> corpus_files() {
   return files;
 }
 
-// Which system a folder's files are of; DeepSpeed's and Accelerate's lie among them.
+// The system of a folder's files; some of them are DeepSpeed's and Accelerate's.
 System expected_system(const fs::path& file) {
   const std::string path = fs::relative(file, corpus()).string();
   const std::map<std::string, System> folders = {{"axolotl/", System::axolotl},
@@ -68,14 +68,14 @@ TEST(Corpus, EveryFileIsReadAndEveryKeyAccountedFor) {
   EXPECT_EQ(unreadable, 0);
 }
 
-// Counted apart from the reader: leaves of the parsed text.
+// Counted independently of the reader: the leaves of the parsed text.
 TEST(Corpus, KeysInAreKeysOut) {
   for (const fs::path& file : corpus_files()) {
     const std::string text = read_text_file(file);
     const bool json = file.extension() == ".json";
     const DocumentNode root = json ? parse_json_document(text, "f") : parse_yaml_document(text, "f");
     const auto leaves = static_cast<int64_t>(document_leaves(root).size());
-    // read by itself, without the files it refers to
+    // read alone, without the files that it refers to
     const ConfigReading alone = read_config_text(file.filename().string(), text);
     EXPECT_EQ(alone.keys, leaves) << file;
     std::set<std::pair<int64_t, std::string>> places;

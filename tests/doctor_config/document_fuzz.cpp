@@ -1,4 +1,4 @@
-// Any text as YAML, JSON and shell gives a tree whose places lie inside the text, or an Error.
+// Any text as YAML, JSON or shell gives a tree whose positions are inside the text, or an Error.
 #include <cstdlib>
 
 #include "base/error.h"

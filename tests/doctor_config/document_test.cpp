@@ -35,7 +35,7 @@ TEST(Document, YamlMergesAndAliases) {
   ASSERT_NE(use, nullptr);
   EXPECT_EQ(use->find("x")->text, "1");
   EXPECT_EQ(use->find("y")->text, "3");
-  EXPECT_EQ(use->find("x")->end, 0);  // stands elsewhere
+  EXPECT_EQ(use->find("x")->end, 0);  // the value is elsewhere
 }
 
 TEST(Document, YamlRefusesWithFileAndLine) {
@@ -72,7 +72,7 @@ TEST(Document, JsonRefusesWithFileAndLine) {
   expect_error(ErrorKind::format, "more text after", [] { parse_json_document("{} {}", "f"); });
 }
 
-// yaml-cpp would decode them, and places would be those of another text.
+// yaml-cpp would decode them, and positions would refer to another text.
 TEST(Document, OtherEncodingsAreRefused) {
   using namespace std::string_literals;
   for (const std::string& text : {"\xFF\xFE"s + "a\0:\0"s, "\xFE\xFF"s + "\0a\0:"s, "a\0:\0 \0b\0"s, "\0\0\0a\0\0\0:"s,
@@ -100,7 +100,7 @@ TEST(Document, ShellWordsVariablesAndArrays) {
   EXPECT_EQ(commands[1].environment.at("X"), "1");
   EXPECT_EQ(commands[1].environment.at("LR"), "1e-4");
   EXPECT_EQ(commands[1].words[5].line, 4);  // in the array
-  EXPECT_EQ(commands[1].words[8].end, 0);   // out of a variable
+  EXPECT_EQ(commands[1].words[8].end, 0);   // from a variable
   EXPECT_EQ(commands[2].words[1].text, "done it");
   expect_error(ErrorKind::format, "f:2: a quote without its end", [] { parse_shell_commands("a\nb 'c", "f"); });
 }
@@ -124,7 +124,7 @@ TEST(Document, ShellVariablesThatDoubleStaySmall) {
   EXPECT_LT(total, size_t{32} << 20);
 }
 
-// Sixty anchors, one inside the other: each would keep a copy of all within.
+// Sixty nested anchors: each would keep a copy of everything inside.
 TEST(Document, AnchorsCountAsTheValuesThatTheyRepeat) {
   constexpr int kAnchors = 60, kValues = 120000;
   std::string text = "key: ";
@@ -141,7 +141,7 @@ TEST(Document, AnchorsCountAsTheValuesThatTheyRepeat) {
 TEST(Document, AliasesCountAsTheTextThatTheyRepeat) {
   std::string text = "a: &a " + std::string(100000, 'x') + "\nb:\n";
   for (int i = 0; i < 1000; ++i) text += "- *a\n";
-  // Line 2 is "b:"; the anchor's copy and 82 aliases are 8.3 million bytes, one alias more is above 8 MiB.
+  // Line 2 is "b:"; the anchor's copy and 82 aliases are 8.3 million bytes, and one more alias exceeds 8 MiB.
   expect_error(ErrorKind::format, "f:85: anchors and aliases repeat more than 8",
                [&] { parse_yaml_document(text, "f"); });
   text.resize(text.find("- *a") + 82 * 5);

@@ -1,4 +1,4 @@
-// What tests of configurations share: expected errors, notes found by key.
+// Shared by the tests of configurations: expected errors, notes by key.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ inline const KeyNote* note_of(const std::vector<KeyNote>& notes, const std::stri
   return found == notes.end() ? nullptr : &*found;
 }
 
-// The value, as written, of the key that was understood as that field; empty where there is none.
+// The value, as written, of the key that was understood as that field; empty when there is none.
 inline std::string understood_value(const Job& job, const std::string& field) {
   for (const KeyNote& note : job.keys.understood)
     if (note.text == field) return note.value;

@@ -1,4 +1,4 @@
-// Any text as Python gives tokens and calls whose places lie inside the text, or an Error.
+// Any text as Python gives tokens and calls whose positions are inside the text, or an Error.
 #include <cstdlib>
 
 #include "base/error.h"

@@ -266,7 +266,7 @@ std::vector<std::string> blocks_of(const std::string& manual) {
   return blocks;
 }
 
-// A page of the tree and, where it lies beside the repository, the manual with blocks of the same settings.
+// A page of the repository and, if it is next to the repository, the manual with blocks of the same settings.
 std::vector<std::filesystem::path> pages(const char* own, const char* manual) {
   std::vector<std::filesystem::path> found{test::data_file(own)};
   if (std::filesystem::exists(test::shared_file(manual))) found.push_back(test::shared_file(manual));

@@ -50,7 +50,7 @@ TEST(Spelling, KeysThatSaySeveralThings) {
   EXPECT_FALSE(spelling_of(job, "autocast", "bfloat16", SourceKind::command));
 }
 
-// What it says can be applied, and reads back as the value.
+// The spelling can be applied to the text and reads back as the value.
 TEST(Spelling, AppliesToTheText) {
   const std::string text = "base_model: m/x\nsequence_len: 4096  # tokens\nmicro_batch_size: 8\nadapter:\n";
   const Job job = job_of("a.yml", text);

@@ -45,7 +45,7 @@ TEST(Systems, OumiSharding) {
              "  sharding_strategy: HYBRID_SHARD\n  backward_prefetch: NO_PREFETCH\n");
   EXPECT_EQ(job.parallel.sharding, Sharding::hybrid);
   EXPECT_EQ(job.parallel.backward_prefetch, false);
-  EXPECT_EQ(job.precision.quantization, "fp4");  // Oumi's own default
+  EXPECT_EQ(job.precision.quantization, "fp4");  // Oumi's default
   EXPECT_EQ(job.compute.attention, "flash_attention_2");
   EXPECT_EQ(job.compute.checkpointing, true);
   EXPECT_EQ(job.keys.corrected.size(), 2u);
@@ -186,7 +186,7 @@ TEST(Systems, SeveralFilesMerge) {
   expect_all_keys(reading);
   EXPECT_EQ(reading.job.system, System::hf_trainer);
   EXPECT_EQ(reading.job.devices.gpus, 4);
-  EXPECT_EQ(reading.job.precision.autocast, "bfloat16");  // TrainingArguments over Accelerate
+  EXPECT_EQ(reading.job.precision.autocast, "bfloat16");  // TrainingArguments override Accelerate
   EXPECT_EQ(reading.job.parallel.sharding, Sharding::zero3);
   EXPECT_EQ(reading.job.parallel.offload_optimizer, Offload::cpu);
   EXPECT_EQ(reading.job.keys.conflicts.size(), 2u);

@@ -1,4 +1,4 @@
-// Any bytes as a log: no crash, bounded answers, the same answer however the bytes are cut into pieces.
+// Any bytes as a log: no crash, bounded answers, and the same answer however the bytes are cut.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

@@ -1,4 +1,4 @@
-// Synthetic series with noise: each kind of growth is told from the others.
+// Synthetic series with noise: each kind of growth is recognised.
 #include "doctor/messages/growth.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Messages of the same kinds with other numbers, other units and other surroundings than the real ones known.
+// Messages of the known kinds with other numbers, units and surroundings than in the real ones.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -214,7 +214,7 @@ TEST(Variants, TorchPrivatePoolsAllowedAndProcesses) {
   EXPECT_EQ(m.figures[0].resolution_bytes, 10486);
 }
 
-// The message of a well-known manual, wrapped as printed there: 0.22 free + 2.14 unallocated serve 2.22 just so.
+// The message of a well-known manual, wrapped as there: 0.22 free + 2.14 unallocated just serve 2.22.
 TEST(Variants, ManualsMessage) {
   const LogReport report = scan_log(
       "OutOfMemoryError: CUDA out of memory. Tried to allocate 2.22 GiB. GPU 0 has a total capacty of 79.15 GiB of "
@@ -293,7 +293,7 @@ TEST(Variants, ManyMessagesInOneLineAndInLongLines) {
   EXPECT_EQ(report.messages[1].device_index, 1);
   EXPECT_EQ(report.lines, 2);
   EXPECT_LE(report.messages[0].text.size(), 4096u);
-  // at every offset around the cut of a long line into parts
+  // at every offset around the point where a long line is split into parts
   for (size_t offset = 64 * 1024 - 200; offset < 64 * 1024 + 100; offset += 7) {
     const LogReport cut = scan_log(std::string(offset, '.') + " " + one + std::string(70'000, '.'));
     ASSERT_EQ(cut.messages.size(), 1u) << offset;

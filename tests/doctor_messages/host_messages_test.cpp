@@ -1,4 +1,4 @@
-// Host memory and shared memory, as launchers, Windows and data loaders tell of them.
+// Messages about host memory and shared memory from launchers, Windows and data loaders.
 #include <gtest/gtest.h>
 
 #include "doctor/messages/log_scanner.h"

@@ -1,4 +1,4 @@
-// Logs of our own making with tracebacks of many shapes; the name up to "__" is the phase that the frames show.
+// Logs written for the tests, with tracebacks of many shapes; the name up to "__" is the phase that the frames show.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -31,7 +31,7 @@ TEST(Quantity, UnitsAndTheirMeaning) {
 TEST(Quantity, Refused) {
   EXPECT_EQ(bytes("1 GB", kIec), -1);
   EXPECT_EQ(bytes("123", kIec), -1);
-  EXPECT_EQ(bytes("12.5 Gi", kIec), -1);  // a cut GiB
+  EXPECT_EQ(bytes("12.5 Gi", kIec), -1);  // a truncated GiB
   EXPECT_EQ(bytes("12.5 M", kIec), -1);
   EXPECT_EQ(bytes("1.2.3 GiB", kIec), -1);
   EXPECT_EQ(bytes("18446744073709551616", kBare), -1);

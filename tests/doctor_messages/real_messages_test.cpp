@@ -1,5 +1,5 @@
-// Messages in the formats of 27 kinds of programs, and 103 real ones where ../shared lies: figures within the rounding
-// of their last printed digit, nothing invented, the framework right.
+// Messages in the formats of 27 kinds of programs, and 103 real ones if ../shared exists: figures are within the
+// rounding of their last printed digit, nothing is invented, and the framework is right.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -111,7 +111,7 @@ TEST_P(MessageSet, FiguresFrameworksAndPhases) {
   EXPECT_LE(phases_wrong, 2);
 }
 
-// Around a message in a log there are prefixes, colours and other lines; fed in pieces of any size.
+// In a log, prefixes, colours and other lines surround a message; the log is fed in pieces of any size.
 TEST_P(MessageSet, SameInsideALog) {
   Score alone, inside;
   for (const json& row : rows_) {
@@ -127,8 +127,8 @@ TEST_P(MessageSet, SameInsideALog) {
   EXPECT_EQ(inside.invented, 0);
 }
 
-// A message wrapped by a terminal at any width, also within words and numbers, reads the same as long as every figure
-// has its unit.
+// A message that a terminal wrapped at any width, even within words and numbers, reads the same as long as every figure
+// keeps its unit.
 TEST_P(MessageSet, WrappedByATerminal) {
   for (const size_t width : {60, 80, 100, 132}) {
     Score wrapped;
@@ -144,7 +144,7 @@ TEST_P(MessageSet, WrappedByATerminal) {
   }
 }
 
-// Cut at every position: what is read is right, or it is not told.
+// Truncated at every position: what is read is right, or nothing is reported.
 TEST_P(MessageSet, CutAnywhere) {
   for (const json& row : rows_) {
     const std::string text = row["text"];
@@ -154,7 +154,7 @@ TEST_P(MessageSet, CutAnywhere) {
         const auto given = message.*field.member;
         if (!given) continue;
         const json truth = row.value(std::string(field.name) + "_bytes", json());
-        // Exact byte counts without a unit behind them cannot show that they are cut.
+        // Exact byte counts without a unit do not show that they are truncated.
         const bool bare = field.member == &Message::requested_bytes && text.find("of size") != std::string::npos;
         if (bare || text.find("/dev/shm") != std::string::npos) continue;
         ASSERT_FALSE(truth.is_null()) << row["id"] << " " << field.name << ": " << text.substr(0, length);

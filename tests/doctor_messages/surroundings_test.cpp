@@ -1,4 +1,4 @@
-// What loggers, launchers, terminals and web pages put around and into a message makes no difference to its figures.
+// What loggers, launchers, terminals and web pages add to a message does not change its figures.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,4 +1,4 @@
-// The figures the estimates are held to: benchmarks/doctor_data, with the split that case_table.h states.
+// The required accuracy of estimates: benchmarks/doctor_data, with the split of case_table.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,8 +44,8 @@ TEST(Accuracy, MedianAndNinthDecileHoldOnBothHalves) {
   }
 }
 
-// Live tensors of real steps (benchmarks/doctor_trace.py): no allocator, so the formulas alone must give them. 4-bit
-// bases after PEFT's preparation, blocks with attention and MLP side by side, LitGPT's own modules.
+// Live tensors of real steps (benchmarks/doctor_trace.py): no allocator is involved, so the formulas alone must give
+// them. 4-bit bases after PEFT's preparation, blocks with parallel attention and MLP, LitGPT's modules.
 TEST(Accuracy, TracedStepsAreWhatTheFormulasSay) {
   const std::string table = std::string(HEADROOM_SOURCE_DIR) + "/benchmarks/doctor_data/traced.tsv";
   std::vector<double> errors;

@@ -1,4 +1,4 @@
-// Estimates against sums made by hand, and the directions that must hold for any job.
+// Estimates against sums computed by hand, and relations that must hold for any job.
 #include <gtest/gtest.h>
 
 #include "doctor/model/estimate.h"
@@ -34,7 +34,7 @@ TEST(Estimate, PureBfloat16ByHand) {
   const Estimate e = estimate(pure_bf16(1, 4096), llama8b(), find_gpu("H100"));
   EXPECT_EQ(term(e, "weights"), 8030261248.0 * 2);
   EXPECT_EQ(term(e, "optimizer states"), 8030261248.0 * 4);
-  // A layer, per token: two RMSNorms (float32 input and its normalised half copy), the inputs of q, k, v and of gate
+  // A layer, per token: two RMSNorms (float32 input and its normalised 16-bit copy), the inputs of q, k, v and of gate
   // and up; q, k, v, output and the log-sum-exp; gate, its activation, up and their product.
   const double layer = 2 * 4096 * (4 + 2) + 2 * 4096 * 2 + (4096 + 1024 + 1024 + 4096) * 2 + 32 * 4 + 4 * 14336 * 2;
   EXPECT_NEAR(term(e, "activations"), 4096 * (32 * layer + 4096 * 6), 1);
@@ -72,13 +72,13 @@ TEST(Estimate, StatesByOptimizer) {
 TEST(Estimate, EagerScoresByHand) {
   Job job = pure_bf16(2, 1024);
   job.precision.weights = "float32";
-  job.batch.accumulation = 2;  // gradients stay, so both peak at the loss
+  job.batch.accumulation = 2;  // gradients are kept, so both peak at the loss
   job.compute.attention = "sdpa";
   const Estimate fused = estimate(job, llama8b(), find_gpu("H100"));
   job.compute.attention = "eager";
   const Estimate eager = estimate(job, llama8b(), find_gpu("H100"));
   const double scores = 2.0 * 32 * 1024 * 1024 * 4, tokens = 2 * 1024;
-  // More: the scores, keys and values repeated to all heads; less: no log-sum-exp.
+  // More: the scores, and keys and values repeated to all heads. Less: no log-sum-exp.
   EXPECT_NEAR(term(eager, "activations") - term(fused, "activations"), 32 * (scores + tokens * (2 * 3072 * 4 - 32 * 4)),
               1);
 }
@@ -213,10 +213,10 @@ TEST(Serving, TokensOfTheCacheByHand) {
   EXPECT_EQ(kv_bytes_per_token(llama8b(), 2, 4), 131072 / 4);
   EXPECT_EQ(kv_bytes_per_token(llama8b(), 2, 16), 131072 / 8);  // a head cannot be split
   EXPECT_EQ(kv_tokens_in(131072.0 * 100, llama8b(), 2), 96);    // whole blocks of 16
-  // A server with 2.89 GiB for its cache printed 1478 blocks of 16.
+  // A server with 2.89 GiB for its cache printed 1478 blocks of 16 tokens.
   EXPECT_NEAR(static_cast<double>(kv_tokens_in(3103113871, llama8b(), 2)), 1478 * 16, 16 * 2);
-  // Servers that printed the longest length their cache holds: 0.71 GiB (to the digit) for 5632 tokens of Llama 3.1 8B,
-  // 5.59 GiB for 122080 tokens of 48 layers of 4 heads of 128 in 8 bits.
+  // Servers that printed the longest length that their cache can hold: 0.71 GiB (exactly) for 5632 tokens of Llama 3.1
+  // 8B, 5.59 GiB for 122080 tokens of 48 layers with 4 heads of 128 in 8 bits.
   const double gib = 1 << 30;
   EXPECT_NEAR(static_cast<double>(kv_tokens_in(0.705 * gib, llama8b(), 2)), 5632, 0.03 * 5632);
   ModelShape coder = llama8b();

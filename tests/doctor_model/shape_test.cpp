@@ -57,7 +57,7 @@ TEST(Shape, NamesAreFoundInTheirManySpellings) {
   EXPECT_FALSE(find_model_shape(""));
 }
 
-// Counts stated beside the configs: computed_params, or the first figure of a set for encoders.
+// Counts given with the configs: computed_params, or the first figure of a set for encoders.
 TEST(Shape, ConfigsCountAsStated) {
   std::ifstream table(test::data_file("models/PARAMS.tsv"));
   ASSERT_TRUE(table);

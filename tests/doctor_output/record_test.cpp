@@ -1,4 +1,4 @@
-// The views for programs and browsers: JSON, HTML, the bundle, the batch script.
+// The outputs for programs and browsers: JSON, HTML, the bundle, the batch script.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -90,7 +90,7 @@ TEST(Html, ShowsTheSituationsWithTheirEvidenceAndAdvice) {
   EXPECT_EQ(page.substr(why, page.find("<h2>", why + 1) - why).find("the graphs of past steps"), std::string::npos);
 }
 
-// The bar of a message: what was live, what was held, and what was asked for beyond the end of the device.
+// The bar of a message: live memory, reserved memory, and the request beyond the end of the device.
 TEST(Html, DrawsTheMessagesFigures) {
   const Report report = report_of(kLog);
   const std::vector<Term> terms = terms_of_message(report.incident);

@@ -1,4 +1,4 @@
-// The screen holds on a terminal of 80 x 24, whatever was brought.
+// The screen fits a terminal of 80 x 24 for any input.
 #include "doctor/output/screen.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ void expect_terminal(const Report& report) {
   EXPECT_LE(lines.size(), 24u) << text;
   for (const std::string& line : lines) EXPECT_LE(columns(line), 80u) << line;
   EXPECT_NE(text.find("FITS"), std::string::npos) << text;
-  EXPECT_NE(text.find("headroom"), std::string::npos) << text;  // the last lines say what headroom would do
+  EXPECT_NE(text.find("headroom"), std::string::npos) << text;  // the last lines are about headroom's own command
   for (const std::string& line : lines_of(details(report))) {
     const bool of_the_patch = report.patch.find(line) != std::string::npos;
     EXPECT_TRUE(of_the_patch || columns(line) <= 110) << line;

@@ -1,4 +1,4 @@
-// PyTorch's caching allocator and neighbours on the device.
+// PyTorch's caching allocator, and other processes on the device.
 #include "doctor/remedies/conflicts.h"
 #include "incidents.h"
 
@@ -76,7 +76,7 @@ TEST(Allocator, OtherProcessesAreNamedAndCounted) {
   EXPECT_TRUE(remedy.likely_alone);
   EXPECT_EQ(diagnosis.remedies[0].name, "end-other-processes");
   EXPECT_THAT(caveats_of(remedy), HasSubstr("look whose they are first"));
-  // What others hold is not to be had: 24 - 12.8.
+  // What others hold is not available: 24 - 12.8.
   EXPECT_NEAR(static_cast<double>(*diagnosis.limit_bytes), static_cast<double>(gib(11.2)), 0.1 * kGiB);
 }
 

@@ -26,7 +26,7 @@ TEST(Batch, ASmallerMicroBatchKeepsTheGlobalOne) {
                             ", gradient_accumulation_steps=" + std::to_string(steps));
 }
 
-// M2 says that smaller micro-batches converge slower: only where the global batch changes.
+// M2 says that smaller micro-batches converge more slowly: true only if the global batch changes.
 TEST(Batch, AnUnevenSplitChangesTheGlobalBatchAndSaysSo) {
   Job job = training_job(System::hf_trainer, 5, 1024);
   const Remedy remedy = expect_remedy(diagnose(case_of(job, "a100-40gb")), "micro-batch");
@@ -154,7 +154,7 @@ TEST(Evaluation, HasItsOwnBatchAndItsOwnAccumulation) {
   EXPECT_THAT(refusal_of(diagnosis, "no-grad"), HasSubstr("already"));
 }
 
-// M4 lists torch.no_grad() and model.eval() side by side.
+// M4 lists torch.no_grad() and model.eval() together.
 TEST(Evaluation, EvalModeDoesNotStopSavingForBackward) {
   const Remedy remedy = expect_remedy(diagnose(evaluating(System::pytorch_script)), "no-grad");
   EXPECT_EQ(remedy.kind, "exact");

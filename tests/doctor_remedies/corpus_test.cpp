@@ -1,4 +1,4 @@
-// Every published configuration and every message: answers hold together.
+// Every published configuration and every message: the answers are consistent.
 #include <filesystem>
 #include <fstream>
 
@@ -62,7 +62,7 @@ TEST(Corpus, EveryConfigurationGetsASoundAnswer) {
   }
   EXPECT_GT(read, 150);
   EXPECT_GT(too_large, 50);
-  // The others have no way onto one such card: 70B and more in full.
+  // The others (70B and more in full) cannot be made to fit one such card.
   EXPECT_GT(solved, too_large * 3 / 4) << solved << " of " << too_large;
 }
 

@@ -1,4 +1,4 @@
-// Messages without figures, and messages of frameworks that are not PyTorch.
+// Messages without figures, and messages of frameworks other than PyTorch.
 #include "incidents.h"
 
 namespace headroom::doctor {

@@ -37,7 +37,7 @@ TEST(Host, KubernetesHasItsOwnWord) {
   EXPECT_THAT(expect_remedy(diagnose(incident), "host-memory").set, HasSubstr("resources.limits.memory"));
 }
 
-// M4: as many data loaders as GPUs is advice about speed.
+// M4: as many data loader workers as GPUs is advice about speed.
 TEST(Host, WorkersAreProcessesWithCopies) {
   Job job = training_job(System::hf_trainer);
   job.load.workers = 32;

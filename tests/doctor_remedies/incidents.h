@@ -1,4 +1,4 @@
-// Cases made by hand, and what tests look for in a diagnosis.
+// Cases made by hand, and helpers to search a diagnosis.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ inline std::vector<System> all_systems() {
           System::llama_server, System::tgi,  System::pytorch_script, System::unknown};
 }
 
-// A training job with nothing but a batch and a length.
+// A training job with only a batch and a length.
 inline Job training_job(System system, int64_t micro_batch = 8, int64_t sequence = 2048) {
   Job job;
   job.system = system;
@@ -56,7 +56,7 @@ inline Case case_of(const Job& job, const std::string& gpu) {
   return incident;
 }
 
-// PyTorch's message since 2.1, its own part of the process 0.5 GiB above what it reserved.
+// PyTorch's message since 2.1, in which the process holds 0.5 GiB more than it reserved.
 inline Message cuda_message(double requested, double free, double allocated, double unallocated, double capacity) {
   Message message;
   message.framework = "pytorch-cuda";
@@ -84,7 +84,7 @@ inline Remedy expect_remedy(const Diagnosis& diagnosis, const std::string& name)
   return remedy ? *remedy : Remedy{};
 }
 
-// Why a technique was refused; empty when it was not.
+// Why a technique was refused; empty if it was not.
 inline std::string refusal_of(const Diagnosis& diagnosis, const std::string& name) {
   for (const Refusal& refusal : diagnosis.refused)
     if (refusal.name == name) return refusal.why;

@@ -1,4 +1,4 @@
-// What people say of the batch, in words of our own.
+// What people write about the batch, in texts written for the tests.
 #include "doctor/remedies/log_batch.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Lighter optimizers, and where they do not help.
+// Optimizers with smaller states, and where they do not help.
 #include "doctor/remedies/conflicts.h"
 #include "incidents.h"
 
@@ -75,7 +75,7 @@ TEST(Optimizer, SavesWhatItsStatesTakeLess) {
   EXPECT_NEAR(saves("optimizer-8bit"), 6 * weights, 0.1 * weights);
   EXPECT_NEAR(saves("sgd"), 8 * weights, 0.1 * weights);
   EXPECT_NEAR(saves("lion"), 4 * weights, 0.1 * weights);
-  // Its step works on three float32 copies of the largest weight, the table; AdamW's peak is the end of backward, with
+  // Its step needs three float32 copies of the largest weight, the table. AdamW's peak is at the end of backward, with
   // the tied table's second gradient.
   const double table = static_cast<double>(incident.shape->vocab * incident.shape->hidden);
   EXPECT_NEAR(saves("adafactor"), 8 * weights - (3 - 1) * 4 * table, 0.1 * weights);
@@ -91,7 +91,7 @@ TEST(Optimizer, FusedSavesTheTemporaries) {
   EXPECT_EQ(remedy.kind, "reassociating");
 }
 
-// M3's paged Adam: its states stay while there is room.
+// M3's paged Adam: its states stay on the device while there is room.
 TEST(Optimizer, PagedStatesLeaveOnlyWhenRoomIsShort) {
   Job job = training_job(System::oumi, 1, 512);
   job.precision.weights = "float32";
@@ -101,7 +101,7 @@ TEST(Optimizer, PagedStatesLeaveOnlyWhenRoomIsShort) {
   EXPECT_THAT(caveats_of(remedy), HasSubstr("page faults"));
   EXPECT_THAT(remedy.needs, HasSubstr("bitsandbytes"));
   EXPECT_EQ(remedy.kind, "exact");
-  // Without a device nothing says how short: all states at most.
+  // Without a device the lack of room is unknown: at most all states leave.
   Case incident;
   incident.job = job;
   incident.shape = find_model_shape(job.model);

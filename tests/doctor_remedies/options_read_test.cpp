@@ -1,5 +1,5 @@
-// An option that doctor tells people to set is one that doctor's own readers know: each is written into a file, a
-// script or a command of its system and read back.
+// doctor's own readers know every option that doctor recommends: each is written into a file, a script or a command of
+// its system and read back.
 #include "base/error.h"
 #include "doctor/config/config_reader.h"
 #include "doctor/config/patch.h"
@@ -18,7 +18,7 @@ struct Home {
   const char* text;
 };
 
-// The least that each system's reader takes for its own.
+// The smallest text that each system's reader accepts as its own.
 constexpr Home kHomes[] = {
     {System::hf_trainer, Style::python, SourceKind::python, "train.py",
      "from transformers import TrainingArguments\nargs = TrainingArguments(output_dir=\"o\", max_steps=5)\n"},
@@ -94,7 +94,7 @@ std::string data_word(const std::string& value) {
   return value == "None" ? "null" : value;
 }
 
-// The text with every setting of the option in it.
+// The text with all settings of the option.
 std::string with_settings(const Home& home, const Spelt& spelt) {
   if (home.kind == SourceKind::command) return std::string(home.text) + " " + spelt.text;
   std::string text = home.text;
@@ -178,7 +178,7 @@ TEST(Options, StyleIsThatOfMostKeys) {
   EXPECT_EQ(style_of(job, "autocast"), Style::yaml);
   job.keys.origins["micro_batch"] = job.keys.origins["sequence"] = {"", 0, "--max_length"};
   EXPECT_EQ(style_of(job), Style::flags);
-  // A server's options are options, wherever they were read.
+  // A server's options are command-line options, wherever they were read.
   job.system = System::vllm;
   job.keys.origins["micro_batch"] = job.keys.origins["sequence"] = {"compose.yaml", 4, "command"};
   EXPECT_EQ(style_of(job), Style::flags);

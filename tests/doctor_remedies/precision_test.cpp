@@ -1,4 +1,4 @@
-// Fewer bits per number, on GPUs that have the units and on those that have not.
+// Fewer bits per number, on GPUs with and without the units for them.
 #include "incidents.h"
 
 namespace headroom::doctor {
@@ -27,7 +27,7 @@ TEST(Precision, VoltaAndTuringHaveNoBfloat16) {
   }
 }
 
-// M0: on a 1080 it saves bytes and gives no speed.
+// M0: on a 1080 this saves bytes but no time.
 TEST(Precision, Gtx1080SavesBytesAndGivesNoSpeed) {
   const Remedy remedy = expect_remedy(on("gtx-1080"), "mixed-precision");
   EXPECT_EQ(remedy.set, "fp16=True");
@@ -39,7 +39,7 @@ TEST(Precision, Gtx1080SavesBytesAndGivesNoSpeed) {
   EXPECT_LT(expect_remedy(on("p100-16gb"), "mixed-precision").slowdown, 1);
 }
 
-// M1's small batch: 16-bit copies of the weights outweigh the activations.
+// With M1's small batch, the 16-bit copies of the weights are larger than the saving in activations.
 TEST(Precision, MixedPrecisionCostsMoreAtASmallBatch) {
   Job job = training_job(System::hf_trainer, 1, 128);
   job.batch.accumulation = 4;
@@ -67,7 +67,7 @@ TEST(Precision, TrueFloat16InTheJobIsWarnedOf) {
   Job job = training_job(System::litgpt);
   job.precision.weights = "float16";
   EXPECT_THAT(notes_of(diagnose(case_of(job, "v100-32gb"))), HasSubstr("often end in NaN"));
-  // DeepSpeed's fp16 has masters and a loss scale.
+  // DeepSpeed's fp16 has master weights and a loss scale.
   job.system = System::neox;
   EXPECT_THAT(notes_of(diagnose(case_of(job, "v100-32gb"))), Not(HasSubstr("NaN")));
 }
@@ -77,7 +77,7 @@ TEST(Precision, Bfloat16OnAGpuWithoutItIsNoted) {
   job.precision.autocast = "bfloat16";
   EXPECT_THAT(notes_of(diagnose(case_of(job, "v100-16gb"))), HasSubstr("V100-16GB has no bf16 units"));
   EXPECT_THAT(notes_of(diagnose(case_of(job, "a100-40gb"))), Not(HasSubstr("bf16")));
-  // TRL sets it by itself.
+  // TRL sets it by default.
   EXPECT_THAT(notes_of(diagnose(case_of(training_job(System::trl), "t4"))), HasSubstr("this system's default"));
 }
 
@@ -101,7 +101,7 @@ TEST(Precision, OnAlreadyIsRefused) {
   EXPECT_THAT(refusal_of(diagnose(case_of(job, "a100-40gb")), "half-weights"), HasSubstr("16 bits"));
 }
 
-// M4: flash-attention is not available on V100s; sdpa's other kernel saves the same bytes.
+// M4: flash-attention is not available on V100s; another kernel of sdpa saves the same bytes.
 TEST(Precision, FlashAttentionNotOnVolta) {
   Job job = training_job(System::hf_trainer);
   job.compute.attention = "eager";

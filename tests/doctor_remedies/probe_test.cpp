@@ -43,7 +43,7 @@ TEST(Probe, ReadsItsLinesAmongOthers) {
   ASSERT_EQ(points.size(), 2u);
   const ProbeFit fit = fit_probe(points);
   EXPECT_DOUBLE_EQ(fit.per_sample_bytes, 1e9);
-  EXPECT_DOUBLE_EQ(fit.fixed_bytes, 8e9);  // 7.5 of the line, 0.5 outside of PyTorch
+  EXPECT_DOUBLE_EQ(fit.fixed_bytes, 8e9);  // 7.5 from the line, 0.5 outside PyTorch
   EXPECT_DOUBLE_EQ(fit.residual_bytes, 0);
   // 0.97 x 24 - 8 = 15.28 samples.
   EXPECT_EQ(largest_batch(fit, 24000000000), 15);

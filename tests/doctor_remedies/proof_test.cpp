@@ -1,4 +1,4 @@
-// "Fits" is said only where the estimate's upper end, or the message's own figures, prove it.
+// "Fits" is said only if the high end of the estimate, or the message's own figures, prove it.
 #include "doctor/remedies/case_view.h"
 #include "incidents.h"
 
@@ -33,7 +33,7 @@ TEST(Proof, AboveTheUpperEndItFitsBelowTheLikelyItDoesNot) {
   EXPECT_EQ(diagnose(incident).fits, false);
 }
 
-// Whatever leaves the estimate open is named, with what would settle it; nothing fits meanwhile.
+// Everything that leaves the estimate open is named, with what would settle it; until then nothing fits.
 void expect_doubt(const Case& incident, const std::string& words) {
   const Diagnosis diagnosis = diagnose(incident);
   EXPECT_THAT(diagnosis.doubt, HasSubstr(words));
@@ -66,7 +66,7 @@ TEST(Proof, WhatIsNotKnownIsNamed) {
   expect_doubt(images, "images");
 }
 
-// A base that is only to be loaded in 4 bits, and experts of any job: nothing shows what the loader quantises.
+// A base that would change to 4 bits, and experts in any job: nothing shows what the loader quantises.
 TEST(Proof, AChangeToA4BitBaseIsOnlyLikely) {
   Job job = training_job(System::hf_trainer, 1, 512);
   job.lora = LoraSettings{};
@@ -92,7 +92,7 @@ TEST(Proof, NothingIsInDoubtWhereAllIsStated) {
   EXPECT_EQ(diagnosis.fits, true);
 }
 
-// A job that ended on a device where the upper end of its estimate has room: the estimate is refuted.
+// A job that failed on a device where the high end of its estimate fits: the estimate is wrong.
 TEST(Proof, ALogThatRefutesTheEstimateWithdrawsIt) {
   Case incident = case_of(training_job(System::hf_trainer, 1, 256), "h100-80gb");
   incident.messages.push_back(cuda_message(2.0, 0.5, 70, 0.2, 79));

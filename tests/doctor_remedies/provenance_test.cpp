@@ -1,4 +1,4 @@
-// Whose bytes they are, and how much the host needs: only what is known is said.
+// Which process holds bytes, and how much the host needs: only what is known is reported.
 #include "doctor/remedies/balance.h"
 #include "incidents.h"
 
@@ -13,7 +13,7 @@ Case with(Message message) {
   return incident;
 }
 
-// A message that tells no process's share: what lies beyond PyTorch and a context is nobody's.
+// A message without a figure for each process: memory beyond PyTorch and a context is not attributed.
 TEST(Provenance, WhatNoFigureNamesIsUnattributed) {
   Message message = cuda_message(1, 0.3, 35, 2, 39.5);
   message.process_bytes.reset();
@@ -32,7 +32,7 @@ TEST(Provenance, MostOfTheDeviceUnattributedIsWorthALookAndNoMore) {
   EXPECT_FALSE(remedy.saves_bytes);
 }
 
-// In a container a process is listed under another number: as many bytes as PyTorch reserved and a context.
+// In a container a process is listed under another id: it holds what PyTorch reserved plus a context.
 TEST(Provenance, AProcessInAContainerIsThisOne) {
   Message message = cuda_message(1.95, 0.74, 20.9, 0.08, 22.09);
   message.process_bytes.reset();
@@ -67,7 +67,7 @@ Message killed() {
   return message;
 }
 
-// Four processes of a node, each with its own copies.
+// Four processes on a node, each with its own copies.
 TEST(HostMemory, IsCountedPerNode) {
   Job job = training_job(System::accelerate);
   job.model = "meta-llama/Llama-3.1-8B";

@@ -1,4 +1,4 @@
-// Servers: the two failures that ask for opposite things, and what else gives the KV cache room.
+// Servers: the two failures that need opposite changes, and other ways to give the KV cache room.
 #include "doctor/remedies/kv_direction.h"
 #include "incidents.h"
 
@@ -19,7 +19,7 @@ struct Direction {
   double now;
   const char* text;
   const char* phase;
-  double requested;  // GiB, 0: none
+  double requested;  // GiB; 0: none
   KvDirection expected;
 };
 
@@ -69,7 +69,7 @@ TEST(Serving, TheDirectionIsRightInEveryCase) {
   }
 }
 
-// What a message asks to be fewer does not depend on the share.
+// When a message asks for fewer of something, the device's share does not matter.
 TEST(Serving, FewerSlotsAndShorterPrefills) {
   Case incident;
   incident.job = serving_job(System::sglang);
@@ -90,7 +90,7 @@ TEST(Serving, FewerSlotsAndShorterPrefills) {
   EXPECT_EQ(diagnosis.remedies[0].set, "--max-batch-prefill-tokens 2048");
 }
 
-// vLLM says in bytes what is missing.
+// vLLM states the missing bytes.
 TEST(Serving, RaisedByWhatTheCacheLacks) {
   Case incident;
   Job job = serving_job(System::vllm);
@@ -234,7 +234,7 @@ TEST(Serving, LlamaServerOffloadsLayers) {
   EXPECT_EQ(expect_remedy(diagnosis, "max-model-len").set.substr(0, 10), "--ctx-size");
 }
 
-// llama.cpp's cache is what is asked for, not what is left.
+// llama.cpp's cache has the requested size; it does not take the rest of the device.
 TEST(Serving, LlamaServersContextIsTheCache) {
   Job job = serving_job(System::llama_server);
   job.serving.max_model_len = 131072;

@@ -1,4 +1,4 @@
-// M2's message, the first thing that doctor was made to answer.
+// M2's message, the first one that doctor could answer.
 #include "incidents.h"
 
 namespace headroom::doctor {
@@ -30,7 +30,7 @@ TEST(SessionOne, LiveTensorsFillTheDevice) {
   EXPECT_THAT(diagnosis.causes[0].evidence, HasSubstr("76.28 GiB of 79.15 GiB"));
 }
 
-// free 0.22 + unallocated 2.14 = 2.36 GiB against 2.22 asked: 0.14 GiB would be left.
+// free 0.22 + unallocated 2.14 = 2.36 GiB for a request of 2.22: 0.14 GiB would be left.
 TEST(SessionOne, DefragmentationWouldJustServeThisRequest) {
   const Diagnosis diagnosis = answer();
   const Cause* cause = cause_of(diagnosis, "fragmentation");
@@ -51,7 +51,7 @@ TEST(SessionOne, ExpandableSegmentsAreOneTryAndNoCure) {
   EXPECT_THAT(caveats_of(remedy), HasSubstr("PYTORCH_ALLOC_CONF"));
   EXPECT_THAT(remedy.why, HasSubstr("0.14 GiB would be left"));
   EXPECT_EQ(remedy.saves_bytes, gib(2.14));
-  // The message's own advice is the older of the two.
+  // The message's own advice is the older of the two settings.
   EXPECT_THAT(refusal_of(diagnosis, "max-split-size"), HasSubstr("not both"));
 }
 
@@ -68,7 +68,7 @@ TEST(SessionOne, HalfAGibibyteIsNotPytorchs) {
 TEST(SessionOne, WhatItWantsIsWhatItHadAndAskedFor) {
   const Diagnosis diagnosis = answer();
   ASSERT_TRUE(diagnosis.need_bytes);
-  // 76.28 live + 2.22 asked + 0.51 outside.
+  // 76.28 live + 2.22 requested + 0.51 outside.
   EXPECT_NEAR(static_cast<double>(*diagnosis.need_bytes), static_cast<double>(gib(79.01)), 0.02 * kGiB);
   EXPECT_EQ(diagnosis.fits, false);
 }
@@ -80,7 +80,7 @@ TEST(SessionOne, ManualsAdviceIsThereInItsOrder) {
   EXPECT_THAT(refusal_of(diagnosis, "empty-cache"), testing::IsEmpty()) << "fragmented: it may help here";
 }
 
-// With LitGPT's job beside it the options are LitGPT's, and what it cannot do is said.
+// With a LitGPT job the options are LitGPT's, and missing ones are reported.
 TEST(SessionOne, WithItsConfigurationTheOptionsAreLitgpts) {
   Job job = training_job(System::litgpt, 4, 4096);
   job.model = "meta-llama/Llama-2-7b-hf";

@@ -65,7 +65,7 @@ TEST(Sharding, OumiHasNoRingAttention) {
   EXPECT_EQ(expect_remedy(diagnose(case_of(job, "a100-40gb")), "context-parallel").set, "context_parallel_size: 4");
 }
 
-// Oumi's page freezes "layer.0", a name that no Llama has.
+// Oumi's page freezes "layer.0", a name that Llama models do not have.
 TEST(Sharding, OumiFreezesFullNamesOnly) {
   Job job = training_job(System::oumi);
   const Remedy remedy = expect_remedy(diagnose(case_of(job, "a10")), "freeze");
@@ -93,7 +93,7 @@ TEST(Sharding, OffloadingTakesHostMemory) {
   EXPECT_THAT(refusal_of(diagnose(case_of(job, "a100-80gb")), "offload-optimizer"), HasSubstr("on the host already"));
 }
 
-// FSDP wants several processes; on one GPU it is DeepSpeed's stage 3.
+// FSDP needs several processes; on one GPU it is DeepSpeed's stage 3.
 TEST(Sharding, OffloadedParametersOnOneGpuAndOnFour) {
   Job job = training_job(System::oumi, 1, 2048);
   job.model = "meta-llama/Llama-3.1-8B";

@@ -1,4 +1,4 @@
-// Situations: each is seen by each of its signs somewhere, and its advice is whole in every system.
+// Situations: each of a situation's signs shows it somewhere, and its advice is complete in every system.
 #include "doctor/remedies/situations/situation.h"
 
 #include "incidents.h"
@@ -16,7 +16,7 @@ Message host_message() {
   return message;
 }
 
-// Cases in which one or another situation is possible: training, prediction, servers, the host, another framework.
+// Cases in which some situation is possible: training, prediction, servers, the host, another framework.
 std::vector<Case> possible_cases() {
   std::vector<Case> cases;
   const auto with = [&](const Message& message, const std::string& log) -> Case& {
@@ -87,7 +87,7 @@ TEST(Situations, AreRecordsOfTheirOwn) {
   }
 }
 
-// What is proposed never holds a value that nobody filled in.
+// No advice contains a placeholder that was not filled in.
 TEST(Situations, AdviceIsSpeltInEverySystem) {
   for (Case incident : possible_cases()) {
     for (const Situation* situation : all_situations())

@@ -1,4 +1,4 @@
-// The smallest set: it fits by the estimator, no part of it does, and nothing cheaper of the list would.
+// The smallest set: it fits by the estimator, no part of it does, and no cheaper set does.
 #include <set>
 
 #include "doctor/remedies/balance.h"
@@ -65,7 +65,7 @@ TEST(SmallestSet, FitsByTheEstimatorAndNoPartOfItDoes) {
   }
 }
 
-// Every set of at most three of the remedies as offered, brute force: none that fits costs less.
+// By brute force over every set of at most three of the offered remedies: none that fits costs less.
 TEST(SmallestSet, NothingCheaperFits) {
   for (const SetCase& row : kCases) {
     const Case incident = incident_of(row);
@@ -114,7 +114,7 @@ TEST(SmallestSet, HoldsNoConflicts) {
   }
 }
 
-// The largest batch that does, where other members make room.
+// The largest batch that fits when other members make room.
 TEST(SmallestSet, TakesNoSmallerBatchThanItMust) {
   const Case incident = incident_of({"", System::pytorch_script, "bert-large-uncased", "gtx-1080", 32, 512, false});
   const Diagnosis diagnosis = diagnose(incident);
@@ -153,10 +153,10 @@ TEST(Order, FirstWhatFitsAloneThenTheSetAndByCost) {
     double last = -1;
     bool alone = true, proven = true;
     for (const Remedy& remedy : diagnosis.remedies) {
-      // A proven set stands before the rest; what saves most in third place where nothing is proven.
+      // A proven set comes before the rest; if nothing is proven, the remedy that saves most is in third place.
       if (in_set(diagnosis, remedy.name) || remedy.name == diagnosis.surest) continue;
       const bool replaces = remedy.name == "larger-gpu" || remedy.name == "smaller-model";
-      if (proven && !remedy.fits_alone) last = -1;  // what is only likely comes behind, by cost again
+      if (proven && !remedy.fits_alone) last = -1;  // remedies that are only likely come after, again by cost
       proven = proven && remedy.fits_alone;
       if (!remedy.likely_alone || replaces) alone = false;
       EXPECT_TRUE(alone || replaces || !remedy.likely_alone) << row.what << ": " << remedy.name << " comes too late";
@@ -170,9 +170,9 @@ TEST(Order, FirstWhatFitsAloneThenTheSetAndByCost) {
   }
 }
 
-// Every offered remedy with changes saves what the estimates differ by, and never less than nothing.
+// Every offered remedy with changes saves the difference of the estimates, and never less than nothing.
 TEST(Savings, AreTheDifferenceOfTwoEstimates) {
-  // Paged states and servers' shares are not differences of two estimates: see their tests.
+  // Paged states and servers' shares are not differences of two estimates: they have their own tests.
   const std::set<std::string> apart{"paged-optimizer", "gpu-memory-utilization"};
   for (const System system : all_systems()) {
     const bool server =
@@ -191,7 +191,7 @@ TEST(Savings, AreTheDifferenceOfTwoEstimates) {
   }
 }
 
-// What the message wants beyond the estimate stays wanted after a remedy.
+// What the message needs beyond the estimate is still needed after a remedy.
 TEST(Savings, AreCountedFromWhatTheMessageShows) {
   Case incident = case_of(training_job(System::hf_trainer, 4, 512), "a100-40gb");
   const int64_t estimated = incident.estimate->likely_bytes;

@@ -1,5 +1,4 @@
-// The list of techniques as a whole: rows T01 to T45, words in every system, the same kind as headroom's own
-// passes.
+// The list of techniques as a whole: rows T01 to T45, texts for every system, the same kind as headroom's own passes.
 #include <algorithm>
 #include <fstream>
 #include <iterator>
@@ -20,7 +19,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Rows that no remedy carries, and where doctor has them instead.
+// Rows without a remedy, and where doctor covers them.
 const std::map<std::string, std::string> kRowsWithoutRemedy{
     {"T38", "reading the message is what doctor starts with"},
     {"T40", "the estimate itself"},
@@ -52,7 +51,7 @@ TEST(Techniques, RecordsAreWhole) {
     EXPECT_TRUE(efforts.count(technique.effort)) << technique.name;
     EXPECT_FALSE(technique.effect.empty()) << technique.name;
     EXPECT_GT(technique.slowdown, 0) << technique.name;
-    // Whatever leaves the arithmetic as it is costs no accuracy worth more than a flag.
+    // Techniques that keep the arithmetic have an accuracy cost below that of a flag.
     if (technique.kind == TechniqueKind::exact) {
       EXPECT_LE(technique.accuracy_cost, 0.5) << technique.name;
     }
@@ -60,7 +59,7 @@ TEST(Techniques, RecordsAreWhole) {
   EXPECT_THROW(technique("no-such-thing"), InternalError);
 }
 
-// Where headroom has the technique, the record is the pass's own.
+// If headroom has the technique, the record is that of the pass.
 TEST(Techniques, NameHeadroomsPasses) {
   const std::vector<const PassInfo*> passes = all_passes();
   size_t common = 0;
@@ -127,7 +126,7 @@ TEST(Techniques, NoOptionIsSpeltTwice) {
     EXPECT_TRUE(seen.insert({line.technique, line.system}).second) << line.technique << " " << line.text;
 }
 
-// Every technique is reached by some case: none of the records is dead.
+// Every technique is reached in some case: no record is unused.
 TEST(Techniques, EachIsOfferedOrRefusedSomewhere) {
   std::set<std::string> reached;
   const auto visit = [&](const Diagnosis& diagnosis) {
@@ -178,7 +177,7 @@ TEST(Techniques, EachIsOfferedOrRefusedSomewhere) {
   }
 }
 
-// A job of nothing but defaults, with and without a message, in every system: no rule falls over.
+// A job with only defaults, with and without a message, in every system: no rule crashes.
 TEST(Techniques, BareJobsAreAnswered) {
   for (const System system : all_systems())
     for (const Task task : {Task::train, Task::serve, Task::infer}) {

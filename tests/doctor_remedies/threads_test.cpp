@@ -1,6 +1,6 @@
 // Real threads with known outcomes, as facts (threads.jsonl): the figures that the message printed, the words that show
-// the situation, what solved it, and the techniques that name it. Threads with a configuration, and those that
-// only the text around the message names (by_text), are listed for the record.
+// the situation, what solved it, and the techniques for that. Threads with a configuration, and those in which only the
+// text around the message shows the situation (by_text), are listed for completeness.
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -65,7 +65,7 @@ TEST(Threads, WhatSolvedThemIsAmongTheFirstThree) {
   EXPECT_GE(looked, 25);
 }
 
-// A message alone proves nothing but the length that it prints.
+// A message alone proves nothing except for the length that it prints.
 TEST(Threads, NoneIsSaidToFitByAMessageAlone) {
   for (const Json& thread : threads()) {
     if (!thread.contains("message")) continue;

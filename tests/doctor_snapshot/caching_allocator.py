@@ -1,14 +1,14 @@
 """A small model of PyTorch's CUDA caching allocator that records what torch.cuda.memory._snapshot() shows.
 
 Sizes, rounding, splitting, pools, streams, expandable segments and the order of events follow the documentation of the
-allocator (docs/source/notes/cuda.rst, torch_cuda_memory.rst) and the fields of torch.cuda.memory._snapshot. The model keeps
-its own count of every byte, so that a reader's replay can be checked against it. Standard library only.
+allocator (docs/source/notes/cuda.rst, torch_cuda_memory.rst) and the fields of torch.cuda.memory._snapshot. The model counts
+every byte itself, so that a reader's replay can be checked against it. Standard library only.
 """
 KIB, MIB = 1 << 10, 1 << 20
 UNIT = 512                      # blocks are multiples of this
-SMALL = MIB                     # requests up to this come from the small pool
+SMALL = MIB                     # larger requests come from the large pool
 SMALL_SEGMENT, LARGE_SEGMENT = 2 * MIB, 20 * MIB
-OWN_SEGMENT = 10 * MIB          # requests from here on get segments of their own size, rounded up to 2 MiB
+OWN_SEGMENT = 10 * MIB          # larger requests get segments of their own size, rounded up to 2 MiB
 DEFAULT_POOL = (0, 0)
 
 
@@ -25,7 +25,7 @@ class Block:
 class Segment:
     def __init__(self, address, stream, small, pool, expandable):
         self.address, self.stream, self.small, self.pool, self.expandable = address, stream, small, pool, expandable
-        self.blocks = []        # in order of address; of an expandable segment also unmapped ones (state None)
+        self.blocks = []        # by address; an expandable segment also has unmapped ones (state None)
 
 
 class Device:
@@ -183,7 +183,7 @@ class Device:
             self.record('segment_unmap', first, last - first, segment.stream)
         self.merge(segment)
 
-    # --- what is true ---
+    # --- the true state ---
     def fragmentation(self, request, stream):
         inactive = [(s, b) for s in self.segments for b in s.blocks if b.state == 'inactive']
         return {'inactive_bytes': sum(b.size for _, b in inactive),

@@ -1,4 +1,4 @@
-// Whose code a frame is, what an allocation below a stack is for, and where it is counted.
+// Whose code a frame is, what an allocation below a stack is for, and to which code line it is attributed.
 #include <gtest/gtest.h>
 
 #include "doctor/snapshot/clean_text.h"

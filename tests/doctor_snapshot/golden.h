@@ -1,4 +1,4 @@
-// The snapshots that make_snapshots.py wrote, and what is true of them.
+// The snapshots of make_snapshots.py, and the true values for them.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Snapshots of every generation against the bytes that the model of the allocator counted while it made them.
+// Snapshots of every generation against the bytes that the allocator's model counted while it made them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ class Golden : public testing::TestWithParam<std::string> {
   SnapshotAnalysis analysis_;
 };
 
-// Where and as what the toy training's allocations are to be found.
+// Code line and class of the toy training's allocations.
 using Holder = std::pair<std::string, MemoryClass>;
 Holder holder_of(const std::string& place, bool native) {
   const std::map<std::string, Holder> holders{
@@ -110,7 +110,7 @@ TEST_P(Golden, EndIsFragmentedAsTheAllocatorSays) {
   });
 }
 
-// The instant of the failure is taken back from the end: blocks freed and segments given back since are there again.
+// The moment of the failure is reconstructed from the end: blocks and segments freed since then are present again.
 TEST_P(Golden, FailuresAreSeenAsTheyWere) {
   each_device([](const DeviceAnalysis& device, const Json& truth) {
     const Json& failures = truth.at("failures");

@@ -1,4 +1,4 @@
-// Files that are not snapshots, broken ones, and ones made to waste time or memory.
+// Files that are not snapshots, broken files, and files made to waste time or memory.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -30,7 +30,7 @@ std::string file_of(const std::string& segments, const std::string& traces = "](
   return "\x80\x02" + dict(text("segments") + segments + text("device_traces") + traces) + ".";
 }
 
-// Everything that is done with a snapshot.
+// All processing of a snapshot.
 void use(std::string_view bytes) {
   const SnapshotAnalysis analysis = analyse_snapshot(read_snapshot(bytes, "changed.pickle"));
   snapshot_text(analysis, false);
@@ -67,13 +67,13 @@ TEST(HostileSnapshots, FiguresThatCannotBeAreRefusedAtTheirPlace) {
 }
 
 TEST(HostileSnapshots, RepeatedRecordsDoNotMultiply) {
-  // 2000 references to one segment of 2000 references to one block.
+  // 2000 references to one segment with 2000 references to one block.
   std::string blocks, segments;
   for (int i = 0; i < 2000; ++i) blocks += "h\1", segments += "h\2";
   const std::string block = dict(text("size") + number(0)) + "q\1" + "0";
   const std::string one = segment(text("blocks") + list(blocks)) + "q\2" + "0";
   expect_refused("\x80\x02" + block + one + list(segments) + ".", "repeats the same records");
-  // An event of many entries, referred to many times.
+  // An event with many entries, referenced many times.
   std::string entries, events;
   for (int i = 0; i < 100; ++i) entries += number(i) + "N";
   for (int i = 0; i < 2000; ++i) events += "h\1";
@@ -82,7 +82,7 @@ TEST(HostileSnapshots, RepeatedRecordsDoNotMultiply) {
 }
 
 TEST(HostileSnapshots, CyclesEnd) {
-  // A stack that holds itself, a segment among its own blocks.
+  // A stack that contains itself, and a segment among its own blocks.
   const std::string stack =
       "]q\1h\1"
       "a0";
@@ -93,7 +93,7 @@ TEST(HostileSnapshots, CyclesEnd) {
 }
 
 TEST(HostileSnapshots, AddressesAboveHalfTheSpaceAreRead) {
-  // As Intel GPUs have them, written by Python as a number of nine bytes.
+  // Like those of Intel GPUs, written by Python as a nine-byte number.
   const std::string high = "\x8a\x09"s + "\0\0\0\0\0\0\0\xff\0"s;
   const std::string block = dict(text("size") + number(4096) + text("state") + text("active_allocated"));
   const Snapshot snapshot = read_snapshot(

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes small memory snapshots with the structure of PyTorch 1.13 to 2.12, and what is true of them.
+"""Writes small memory snapshots with the structure of PyTorch 1.13 to 2.12, and the true values for them.
 
 Usage: make_snapshots.py FOLDER            the pickles and truth.json that the tests read
        make_snapshots.py --large FILE N    one snapshot of about N events
 
-The allocations come from caching_allocator.py, a model of the caching allocator, run by a toy training loop; the truth is
-the model's own count. Standard library only; the output is the same on every machine.
+The allocations come from caching_allocator.py, a model of the caching allocator, run by a toy training loop; the true values
+are the model's own counts. Standard library only; the output is the same on every machine.
 """
 import json
 import os
@@ -54,7 +54,7 @@ STACKS['native forward'] = NATIVE + STACKS['attention']
 
 
 def train(device, steps, layers=3, width=3 * MIB, leak=0, backward='backward', forward='attention', recompute=False):
-    """A toy training loop: returns what is alive. Sizes differ by layer so that blocks split and merge."""
+    """A toy training loop; returns what is alive. Sizes differ by layer so that blocks split and merge."""
     weights = [device.malloc(width + 4 * KIB * i, STACKS['weights'], 'weights') for i in range(layers)]
     alive, states = weights, []
     for step in range(steps):
@@ -90,7 +90,7 @@ def train(device, steps, layers=3, width=3 * MIB, leak=0, backward='backward', f
 
 
 def serve_graphs(device):
-    """Blocks in a CUDA graph's private pool beside ordinary ones."""
+    """Blocks in a CUDA graph's private pool, and ordinary ones."""
     kept = [device.malloc(4 * MIB, STACKS['weights'], 'weights')]
     device.pool = (0, 1)
     kept += [device.malloc(size * MIB, STACKS['graph'], 'graph') for size in (3, 7)]
@@ -175,7 +175,7 @@ def device(number=0, capacity=1 << 30, **options):
 
 
 def run_out(target, unwind=False, **options):
-    """A training that fails; what the failed step held is freed while the exception unwinds, then the cache is emptied."""
+    """A training that fails; the failed step's memory is freed while the exception unwinds, then the cache is emptied."""
     try:
         train(target, steps=4, **options)
     except OutOfMemory:
@@ -240,7 +240,7 @@ def scenarios():
 
 
 def annotations_of(target):
-    """What torch.optim's step writes around itself."""
+    """The events that torch.optim writes for a step."""
     first = [e for i, e in enumerate(target.events) if e['action'] == 'alloc' and e['frames'] is STACKS['step'] and
              target.events[i - 1].get('frames') is not STACKS['step']]
     return [{'name': 'Optimizer.step#AdamW.step', 'stage': stage, 'device': 0, 'time_us': e['time_us'] + late}
@@ -269,7 +269,7 @@ def write_large(path, events):
         for handle in held:
             target.free(handle)
         held, target.series = [], []
-    # PyTorch makes a list per event, of shared frames.
+    # PyTorch makes one list per event, with shared frames.
     for event in target.events:
         if event.get('frames'):
             event['frames'] = list(event['frames'])

@@ -1,4 +1,4 @@
-// What people and programs see of a snapshot.
+// The outputs for a snapshot, for people and for programs.
 #include "doctor/snapshot/snapshot_output.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// The replay against a naive one, on random traces whose oldest events are lost.
+// The replay against a naive one, on random traces whose oldest events are missing.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Live {
   bool pending = false;
 };
 
-// Random allocations of 4 MiB in segments of 40 MiB, each event with its true state.
+// Random allocations of 4 MiB in segments of 40 MiB, with the true state after each event.
 class RandomTrace {
  public:
   explicit RandomTrace(uint32_t seed) : random_(seed) {}
@@ -40,7 +40,7 @@ class RandomTrace {
     }
   }
 
-  // What a snapshot shows that kept the events from `first` on.
+  // The snapshot of a trace that kept the events from `first` on.
   Snapshot snapshot(size_t first) const {
     Snapshot out;
     out.device_traces = {{trace.begin() + static_cast<std::ptrdiff_t>(first), trace.end()}};
@@ -159,7 +159,7 @@ TEST(Replay, ReservedRangesGoBackToEveryState) {
       ASSERT_EQ(f.reserved_bytes, random.reserved[at]) << seed << " event " << i;
       ASSERT_EQ(f.allocated_bytes - f.rounding_bytes, random.allocated[at]) << seed << " event " << i;
       ASSERT_EQ(f.inactive_bytes, f.reserved_bytes - f.allocated_bytes);
-      // What is left of a block counts as unused only beside a free block, where it cannot be told apart.
+      // The remainder of a block counts as unused only next to a free block, where the two cannot be distinguished.
       const int64_t blocks = random.blocks[at], unused = f.reserved_bytes - blocks * RandomTrace::kBlock;
       ASSERT_GE(f.inactive_bytes, unused);
       ASSERT_LE(f.inactive_bytes, unused + blocks * kMiB);
@@ -189,14 +189,14 @@ TEST(Replay, InconsistentEventsAreCountedAndNeverGoBelowZero) {
   const Snapshot snapshot = snapshot_of({
       event_of(TraceAction::alloc, 100, 10), event_of(TraceAction::alloc, 100, 20),  // its free was skipped
       event_of(TraceAction::free_completed, 100, 20), event_of(TraceAction::free_completed, 100, 20),  // twice
-      event_of(TraceAction::segment_free, 0, 1000),  // of a segment of before
+      event_of(TraceAction::segment_free, 0, 1000),  // of a segment from before the trace
   });
   const DeviceReplay replay = replay_device(snapshot, 0, classify_stacks(snapshot.stacks));
   const Timeline timeline = timeline_of(replay);
   EXPECT_EQ(replay.unmatched_events, 2);
   EXPECT_EQ(timeline.allocated, (std::vector<int64_t>{10, 20, 0, 0, 0}));
   EXPECT_EQ(timeline.reserved, (std::vector<int64_t>{1000, 1000, 1000, 1000, 0}));
-  EXPECT_EQ(analyse_snapshot(snapshot).notes.size(), 2u);  // and no stacks
+  EXPECT_EQ(analyse_snapshot(snapshot).notes.size(), 2u);  // the other note: no stacks
 }
 
 TEST(Replay, RequestsCountAsFreesWhereCompletionsWereSkipped) {

@@ -1,4 +1,4 @@
-// Any bytes are refused with an Error or become an analysis whose figures agree with each other.
+// Any bytes are refused with an Error or give an analysis with consistent figures.
 #include <cstdlib>
 #include <string_view>
 

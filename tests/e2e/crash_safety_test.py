@@ -1,4 +1,4 @@
-"""kill -9 at random moments of a run that saves at every step: the newest checkpoint always resumes, to the same bits."""
+"""kill -9 at random moments of a run that saves at every step: the newest checkpoint always resumes bitwise."""
 
 import json
 import os
@@ -41,7 +41,7 @@ class CrashSafety(ProgramTest):
                 process.kill()
             errors = process.communicate()[1]
             self.assertIn(process.returncode, (0, -9), errors)
-            # Killed before its first step: the same command starts it.
+            # Killed before its first step: the same command starts the run.
             started = (self.root / "killed/metrics.jsonl").exists()
             killed += process.returncode == -9
         self.assertGreaterEqual(killed, ROUNDS // 4, "most rounds should end in the middle")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""emulated_test.py HEADROOM: the program on processors that this machine is not, under QEMU's user-mode emulation.
+"""emulated_test.py HEADROOM: the program on other processors, under QEMU's user-mode emulation.
 
-Haswell has AVX2 and no more, Nehalem (x86-64-v2) no AVX at all. There, too, init, plan, train, evaluate and generate do
-their work, and nowhere is an illegal instruction. Exit codes: 0 passed, 1 failed, 77 qemu-x86_64 is not installed."""
+Haswell has AVX2 and nothing above, Nehalem (x86-64-v2) has no AVX. There, too, init, plan, train, evaluate and generate work
+without an illegal instruction. Exit codes: 0 passed, 1 failed, 77 qemu-x86_64 is not installed."""
 import json
 import os
 import platform
@@ -17,7 +17,7 @@ CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_s
           "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "tie_word_embeddings": True}
 BUDGET = ["--memory", "256MiB", "--threads", "2"]
 SHORT = [*BUDGET, "--max-seq-length", "16", "--global-batch-size", "4"]
-# Precisions, and fp32 products in bf16 parts: each has kernels of its own.
+# Precisions, and fp32 products in bf16 parts: each has its own kernels.
 TRAININGS = {"fp32": [], "mixed": ["--precision", "bf16-mixed"], "true": ["--precision", "bf16-true"], "half": ["--precision", "16-mixed"], "high": ["--matmul-precision", "high"]}
 
 
@@ -37,7 +37,7 @@ def losses_of(path):
 
 
 def check(processor, program, folder):
-    """Every command once; training lowers the loss, in all arithmetics by about as much."""
+    """Every command once; training lowers the loss by about as much in all arithmetics."""
     with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as out:
         json.dump(CONFIG, out)
     with open(os.path.join(folder, "data.txt"), "w", encoding="utf-8") as out:

@@ -1,4 +1,4 @@
-"""A run is drawn, watched and read by TensorBoard's rules, from the outside."""
+"""Reports, `watch` and TensorBoard event files of a run, checked from the outside."""
 
 import json
 import os
@@ -105,7 +105,7 @@ class Report(ProgramTest):
     def test_the_files_agree(self):
         plan, memory, measured, run = (json.loads((self.run_directory / name).read_text()) for name in ("plan.json", "memory.json", "measured.json", "run.json"))
         peak = dict(zip(memory["classes"], memory["peak"]["bytes"]))
-        # This model is so small that loading, not the step, is the plan's peak.
+        # For so small a model, the plan's peak is loading and not the step.
         self.assertLessEqual(sum(peak.values()), plan["lower_bound_bytes"])
         self.assertEqual(sum(peak.values()), max(sum(point[3:]) for point in memory["points"]))
         for name, size in peak.items():

@@ -2,8 +2,9 @@
 """TensorBoard's own reader reads what `train --report-to tensorboard` wrote.
 
 Usage: tensorboard_values.py HEADROOM
-Needs the package tensorboard. Trains a tiny model with evaluation, resumes the run from an earlier checkpoint, and compares every scalar
-that TensorBoard's EventAccumulator then has with metrics.jsonl. Prints N passed, N failed; exits 77 where the package is missing.
+Needs the package tensorboard. Trains a tiny model with evaluation, resumes the run from an earlier checkpoint, and compares
+every scalar that TensorBoard's EventAccumulator then has with metrics.jsonl. Prints N passed, N failed; exits 77 if the
+package is missing.
 """
 import json
 import math
@@ -20,7 +21,7 @@ except ImportError:
     EventAccumulator = None
 
 SKIPPED = 77
-RATES = 1e-5  # metrics.jsonl has six digits of them
+RATES = 1e-5  # metrics.jsonl has six digits
 MODEL = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 258, "hidden_size": 16, "intermediate_size": 32,
          "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
          "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": True, "torch_dtype": "float32", "bos_token_id": 256, "eos_token_id": 257}
@@ -40,19 +41,19 @@ def check(name, holds, figure=""):
 
 
 def single(value):
-    """The nearest fp32 number, which is what an event holds."""
+    """The nearest fp32 number, which an event stores."""
     return struct.unpack("<f", struct.pack("<f", value))[0]
 
 
 def expected(run):
-    """{tag: {step: value}} of metrics.jsonl; of a step that was repeated the later line."""
+    """{tag: {step: value}} of metrics.jsonl; for a repeated step the later line."""
     out = {}
     for row in map(json.loads, (run / "metrics.jsonl").read_text().splitlines()):
         for key, value in row.items():
             if key in TAGS:
                 out.setdefault(TAGS[key], {})[row["step"]] = value / 2**20 if key == "resident_bytes" else value
     if "train/samples_per_second" in out:
-        out.pop("eval/perplexity", None)  # of classes the event files have none
+        out.pop("eval/perplexity", None)  # the event files have none for classes
     return out
 
 

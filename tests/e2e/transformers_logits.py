@@ -38,7 +38,7 @@ def evaluate(program, model, data):
 
 @torch.no_grad()
 def transformers_loss(model, ids):
-    """Mean loss over non-overlapping windows, as `headroom evaluate` cuts a text."""
+    """Mean loss over non-overlapping windows, cut as by `headroom evaluate`."""
     total, count = 0.0, 0
     for begin in range(0, len(ids), LENGTH):
         window = torch.tensor([ids[begin : begin + LENGTH]])
@@ -52,7 +52,7 @@ def transformers_loss(model, ids):
 
 @torch.no_grad()
 def first_disagreement(model, prompt, new_ids):
-    """How far, in logits, a greedy token of ours ever is from transformers' largest: 0 when all agree."""
+    """How far, in logits, a greedy token of headroom is from transformers' largest, at most; 0 when all agree."""
     sequence, worst = list(prompt), 0.0
     for token in new_ids:
         logits = model(torch.tensor([sequence])).logits[0, -1].double()
@@ -63,7 +63,7 @@ def first_disagreement(model, prompt, new_ids):
 
 @torch.no_grad()
 def logit_difference(program, model_dir, model, ids, work):
-    """Largest difference of log-probabilities of single tokens: one row per position, scored alone by headroom."""
+    """Largest difference of log-probabilities of single tokens: one row per position, each scored separately by headroom."""
     window = ids[:48]
     ours = []
     for position in range(1, len(window)):

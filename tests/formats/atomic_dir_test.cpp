@@ -95,8 +95,8 @@ void commit_generation(const std::filesystem::path& path, int generation) {
   atomic.commit();
 }
 
-// A child replaces the directory over and over, two files of one generation each; it is killed at random moments. What
-// is found is always whole: both files of the same generation, which never goes back.
+// A child replaces the directory repeatedly, with two files of one generation each, and is killed at random moments.
+// The directory is always complete: both files have the same generation, which never decreases.
 TEST(AtomicDirectory, KilledAtAnyMomentLeavesTheLastGoodOne) {
   TemporaryDirectory directory;
   int last = 1;

@@ -1,4 +1,4 @@
-// Counts what operator new gives out. One file of a test program includes this: it replaces the operators.
+// Counts the bytes of operator new. One file of a test program includes this, because it replaces the operators.
 #pragma once
 
 #include <malloc.h>
@@ -34,7 +34,7 @@ inline void release(void* memory) noexcept {
   std::free(memory);
 }
 
-// Bytes that a call holds at once, at most.
+// The most bytes that a call holds at once.
 template <typename Call>
 int64_t peak_of(Call call) {
   const int64_t before = live;

@@ -1,5 +1,5 @@
-// A file size limit stands for a full disk: the same write() fails, with EFBIG instead of ENOSPC. Where mounting is
-// allowed, a real one.
+// A file size limit simulates a full disk: the same write() fails, with EFBIG instead of ENOSPC. A really full disk is
+// used where mounting is allowed.
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 

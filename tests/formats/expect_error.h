@@ -1,4 +1,4 @@
-// Expects a headroom::Error of a kind whose message holds a text, with a remedy.
+// Expects a headroom::Error of a kind, with a remedy, whose message contains a text.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Stands for a full disk: writes beyond a size fail while it lives, with EFBIG instead of ENOSPC.
+// Simulates a full disk: while it lives, writes beyond a size fail, with EFBIG instead of ENOSPC.
 #pragma once
 
 #include <signal.h>

@@ -32,7 +32,7 @@ GgmlType type_named(const std::string& name) {
   throw std::runtime_error(name);
 }
 
-// By the package gguf (make_ggml_blocks.py).
+// Written by the package gguf (make_ggml_blocks.py).
 Json goldens(const char* kind) {
   return read_json(std::filesystem::path(HEADROOM_SOURCE_DIR) / "tests/formats/ggml_blocks.json")[kind];
 }

@@ -1,4 +1,4 @@
-// A GGUF made piece by piece, right or wrong.
+// Builds a GGUF piece by piece, valid or not.
 #pragma once
 
 #include <cstdint>
@@ -37,14 +37,14 @@ class GgufBytes {
     return entry(key, 9, bytes);
   }
 
-  // Dimensions from the innermost; `data` follows that of the tensors before, padded to 32.
+  // Dimensions start with the innermost one; `data` follows the data of earlier tensors, padded to 32 bytes.
   GgufBytes& tensor(std::string_view name, const std::vector<uint64_t>& dims, uint32_t type, std::string_view data) {
     data_.resize((data_.size() + 31) / 32 * 32);
     tensor_at(name, dims, type, data_.size());
     data_ += data;
     return *this;
   }
-  // An entry of the table alone.
+  // Only an entry of the table.
   GgufBytes& tensor_at(std::string_view name, const std::vector<uint64_t>& dims, uint32_t type, uint64_t offset) {
     tensors_ += text(name) + raw(static_cast<uint32_t>(dims.size()));
     for (const uint64_t dim : dims) tensors_ += raw(dim);
@@ -59,7 +59,7 @@ class GgufBytes {
     return out + data_;
   }
 
-  // `bytes` outlives the source.
+  // `bytes` must outlive the source.
   static ByteSource source(const std::string& bytes) {
     return {static_cast<int64_t>(bytes.size()),
             [&bytes](int64_t offset, std::span<std::byte> into) {

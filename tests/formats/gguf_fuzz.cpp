@@ -1,5 +1,5 @@
-// Any bytes are either refused with an Error or describe tensors that lie apart inside the file; what the arrays and
-// the tensors hold can be read, and nothing behind the end.
+// Any bytes are refused with an Error or describe tensors that do not overlap inside the file; the contents of arrays
+// and tensors can be read, and nothing beyond the end is.
 #include <cstdlib>
 #include <cstring>
 

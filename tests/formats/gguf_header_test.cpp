@@ -65,7 +65,7 @@ TEST(GgufHeader, ArraysAreReadOnDemand) {
                [&] { each_gguf_number(source, header.arrays.at("tokens"), [](int64_t, double) {}); });
 }
 
-// Every beginning of the file; the source's memory ends where the file does, which the sanitizers watch.
+// Every prefix of the file. The source's memory ends where the file does, which the sanitizers check.
 TEST(GgufHeader, AnyTruncationIsRefused) {
   const std::string file = small().file();
   for (size_t size = 0; size < file.size(); ++size) {

@@ -1,4 +1,4 @@
-// A GGUF as the model that it is: config.json, and weights as safetensors would hold them.
+// A GGUF read as a model: config.json, and weights as in safetensors.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kWidth = 64, kHeads = 2, kHeadRows = 8;
 
-// Two heads of eight channels over a hidden size of 64.
+// Two heads of eight channels, with a hidden size of 64.
 GgufBytes metadata() {
   GgufBytes file;
   file.words("general.architecture", "llama")
@@ -36,7 +36,7 @@ GgufBytes metadata() {
 // Element i of a matrix before it is quantised.
 float element(int64_t i) { return static_cast<float>((i * 37 + i / kWidth * 11) % 101 - 50) / 32; }
 
-// Rows in the order of neighbouring pairs, as `type`.
+// Rows in the order of neighbouring pairs, stored as `type`.
 std::string paired(GgmlType type) {
   std::vector<float> values;
   for (int64_t row = 0; row < kHeads * kHeadRows; ++row)
@@ -115,7 +115,7 @@ TEST(GgufModel, RowsComeInTheOrderOfHalves) {
     files.read(q, 0, std::as_writable_bytes(std::span(values)));
     const float most = type == GgmlType::f32 ? 0 : type == GgmlType::q8_0 ? 0.01f : 0.2f;
     for (int64_t i = 0; i < 16 * kWidth; ++i) EXPECT_NEAR(values[static_cast<size_t>(i)], element(i), most) << i;
-    // Pieces from anywhere to anywhere.
+    // Pieces with arbitrary start and length.
     for (const auto& [first, count] : {std::pair{5, 3}, {60, 70}, {31, 400}, {1023, 1}}) {
       std::vector<float> piece(static_cast<size_t>(count));
       files.read(q, first * 4, std::as_writable_bytes(std::span(piece)));
@@ -134,7 +134,7 @@ TEST(GgufModel, CodesAndScalesAreTheValues) {
     std::vector<float> values(16 * kWidth), scales(16 * kWidth / 32), decoded(32);
     files.read(q, 0, std::as_writable_bytes(std::span(values)));
     std::vector<uint8_t> codes(static_cast<size_t>(code_bytes(16 * kWidth, bits)));
-    // In two pieces that cut a block.
+    // In two pieces that split a block.
     const size_t cut = 133;
     const auto bytes = std::as_writable_bytes(std::span(codes));
     files.gguf()->read_codes(q.file, 0, bytes.first(cut));

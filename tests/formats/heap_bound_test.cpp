@@ -1,4 +1,4 @@
-// Headers and indexes of any length take no more memory than is booked for them.
+// Headers and indexes of any length take at most the memory booked for them.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

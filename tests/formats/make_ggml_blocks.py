@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes ggml_blocks.json: blocks by the package gguf (PyPI), quantised and dequantised. Needs gguf and numpy.
+"""Writes ggml_blocks.json: blocks quantised and dequantised by the package gguf (PyPI). Needs gguf and numpy.
 
 Usage: make_ggml_blocks.py
 "quantised": type, values (f32) and the blocks that ggml's reference makes of them. "decoded": type, blocks and their values.
@@ -14,7 +14,7 @@ from gguf import GGMLQuantizationType, quants
 QUANTISED = ('F16', 'BF16', 'Q8_0', 'Q4_0')
 DECODED = ('Q8_0', 'Q4_0', 'Q4_K', 'Q6_K')
 BYTES = {'Q8_0': 34, 'Q4_0': 18, 'Q4_K': 144, 'Q6_K': 210}
-HALVES = {'Q8_0': (0,), 'Q4_0': (0,), 'Q4_K': (0, 2), 'Q6_K': (208,)}  # where a block has f16 numbers
+HALVES = {'Q8_0': (0,), 'Q4_0': (0,), 'Q4_K': (0, 2), 'Q6_K': (208,)}  # offsets of a block's f16 numbers
 
 
 def values(random):

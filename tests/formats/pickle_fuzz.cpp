@@ -1,4 +1,4 @@
-// Any bytes are refused with an Error or become a document that can be walked, in memory linear in the bytes.
+// Any bytes are refused with an Error or give a document that can be traversed, with memory linear in the bytes.
 #include <cstdlib>
 #include <string_view>
 #include <vector>

@@ -98,7 +98,7 @@ class EveryProtocol : public testing::TestWithParam<Written> {};
 TEST_P(EveryProtocol, BuildsTheValues) {
   std::string pickle = unhex(GetParam().hex);
   if (GetParam().protocol < 2) {
-    // Protocols 0 and 1 write 2**63 as a decimal number of more than 64 bits, which is refused, not rounded.
+    // Protocols 0 and 1 write 2**63 as a decimal number of more than 64 bits; it is refused, not rounded.
     expect_refused(pickle, "9223372036854775808");
     const size_t number = pickle.find("9223372036854775808L", pickle.find("-9223372036854775808L") + 5);
     pickle.replace(number, 20, "9223372036854775807L");
@@ -158,7 +158,7 @@ TEST_P(EveryProtocol, EveryChangedByteIsReadOrRefused) {
 INSTANTIATE_TEST_SUITE_P(Protocols, EveryProtocol, testing::ValuesIn(kWritten),
                          [](const auto& info) { return std::to_string(info.param.protocol); });
 
-// What torch::jit::Pickler writes: protocol 2, memo numbers in one or four bytes, integers of eight bytes.
+// The output of torch::jit::Pickler: protocol 2, memo numbers in one or four bytes, integers of eight bytes.
 TEST(Pickle, ReadsPyTorchsOwnPickler) {
   const std::string pickle =
       "\x80\x02}q\0(X\x04\0\0\0sizeq\x01\x8a\x08\0\0\0\0\x01\0\0\0X\x06\0\0\0framesq\x02]q\x03("s +

@@ -1,4 +1,4 @@
-// A directory that a test writes into, removed at its end.
+// A directory for a test, removed at its end.
 #pragma once
 
 #include <stdlib.h>

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// TMPDIR for the time of a test.
+// TMPDIR during a test.
 class TemporaryPlace : public testing::Test {
  protected:
   TemporaryPlace() : before_(fs::temp_directory_path()) {}

@@ -1,5 +1,5 @@
-// Adapters in the slots of a server's steps: a row's logits are those of its own adapter, bit for bit, whatever runs
-// beside it, and close to what a generation with the adapter gives; files that do not fit are refused.
+// Adapters in the slots of a server's steps: a row's logits are bitwise those of its own adapter, whatever other rows
+// there are, and close to those of `generate` with the adapter; files that do not fit are refused.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -50,7 +50,7 @@ void write_config(const fs::path& directory, int64_t rank, const std::string& mo
       << fmt::format(R"({{"peft_type": "LORA", "r": {}, "lora_alpha": {}{}}})", rank, 2 * rank, more);
 }
 
-// An adapter of random numbers, as PEFT writes them.
+// An adapter of random numbers, in PEFT's format.
 void write_adapter(const fs::path& directory, int64_t rank, const std::vector<WrittenTensor>& tensors, uint64_t seed) {
   fs::create_directories(directory);
   write_config(directory, rank);
@@ -77,7 +77,7 @@ std::vector<WrittenTensor> all_matrices(const ServingPlan& plan, const ModelSpec
   return tensors;
 }
 
-// Tokens of a test's own, the blocks that hold them and the slot of their adapter.
+// Tokens, the blocks that hold them and the slot of their adapter.
 struct Held {
   std::vector<int32_t> tokens, blocks;
   int32_t adapter = -1;
@@ -129,7 +129,7 @@ class ServedAdapters : public testing::TestWithParam<TinyModel> {
     options.techniques.precision = precision;
     return ServedModel(options, plan_serving(options, with_slots(slots, 6)));
   }
-  // Adapters of rank 3 and of the slots' own.
+  // Adapters of rank 3 and of the slots' rank.
   void load(ServedModel& model) const {
     write_adapter(directory_ / "three", 3, all_matrices(model.plan(), model.files().spec, 3), 1);
     write_adapter(directory_ / "six", 6, all_matrices(model.plan(), model.files().spec, 6), 5'000'000);
@@ -212,7 +212,7 @@ class AdapterSlotsTest : public testing::Test {
   TemporaryDirectory directory_;
 };
 
-// Of the tiny model: hidden 32, 64 within, 4 heads of 8 with 2 of keys, 3 layers.
+// For the tiny model: hidden 32, intermediate 64, 4 heads of 8 and 2 of keys, 3 layers.
 constexpr int64_t kSums = 3 * ((32 + 32) + 2 * (32 + 16) + (32 + 32) + 2 * (32 + 64) + (64 + 32));
 
 TEST_F(AdapterSlotsTest, TheirRegionIsCountTimesRankTimesSums) {

@@ -30,7 +30,7 @@ TEST(AllowedTokens, WithoutAGrammarThePickIsTheSamplers) {
   }
 }
 
-// The draw is that of a vocabulary which has the allowed tokens only.
+// Sampling is as from a vocabulary that has only the allowed tokens.
 TEST(AllowedTokens, OthersHaveNoProbability) {
   ByteGrammar of("[b-k]");
   const std::vector<float> logits = some_logits();

@@ -1,5 +1,5 @@
-// What balanced admission gives, in steps: a pool of a quarter of what the sequences may need, answers shorter than
-// max_tokens, and a line that is never empty.
+// The benefit of balanced admission, in steps: a pool of a quarter of what the sequences may need, answers shorter than
+// max_tokens, and a queue that is never empty.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -14,7 +14,7 @@ constexpr int64_t kSequences = 32;
 constexpr int64_t kPrompt = 24;
 constexpr int64_t kMaxTokens = 104;
 
-// Counts steps between its tokens.
+// Counts the steps between its tokens.
 class TimedText : public SequenceListener {
  public:
   TimedText(const int64_t& now, int64_t length, std::vector<int64_t>& gaps) : now_(now), length_(length), gaps_(gaps) {}
@@ -30,7 +30,7 @@ class TimedText : public SequenceListener {
     ended_ = true;
   }
   bool ended() const { return ended_; }
-  // Rows that the model has to compute for it: each token but the last drawn, once.
+  // Rows that the model must compute for it: each token once, except the last one sampled.
   int64_t rows() const { return kPrompt + length_ - 1 - cached_; }
 
  private:
@@ -47,9 +47,9 @@ struct Outcome {
 };
 
 struct Load {
-  int64_t shortest, longest;  // answers, evenly between
+  int64_t shortest, longest;  // lengths of answers, uniform between these
   int64_t park_slots;
-  int64_t full_one_in = 0;  // one in so many has full length; 0: none
+  int64_t full_one_in = 0;  // one in this many has full length; 0: none
 };
 
 StepLimits limits_of(const Load& load) {
@@ -145,7 +145,7 @@ TEST(BalancedAdmission, CompletesMoreTokensThanGuaranteed) {
   }
 }
 
-// A few answers are much longer than those that the rest lets expect.
+// A few answers are much longer than the others suggest.
 TEST(BalancedAdmission, ParkingIsBetterThanStalling) {
   const Load parks{8, 16, 200, 5}, stalls{8, 16, 0, 5};
   print(parks);

@@ -9,7 +9,7 @@
 
 namespace headroom {
 
-// Tokens are the bytes and two more, of which 257 ends the text; the first `vocab` of them.
+// Tokens are the bytes and two more, of which 257 ends the text; only the first `vocab` of them.
 class ByteGrammar {
  public:
   explicit ByteGrammar(const std::string& expression, int64_t vocab = 258)

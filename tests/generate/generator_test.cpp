@@ -1,4 +1,4 @@
-// Generation with the key-value cache against the whole sequence computed again for every token.
+// Generation with the key-value cache, against recomputing the whole sequence for every token.
 #include "generate/generator.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ TEST_F(GeneratorTest, GreedyEqualsTheWholeSequenceAnew) {
   TinyGeneration cached(directory_ / "model", 40, 16);
   const std::vector<int32_t> ids = cached.run(start, greedy(20));
   ASSERT_EQ(ids.size(), 20u);
-  // One chunk that holds everything: every next token from a full forward pass, no cached rows.
+  // One chunk that holds everything: each token comes from a full forward pass without cached rows.
   TinyGeneration whole(directory_ / "model", 40, 40);
   std::vector<int32_t> sequence = start;
   for (int32_t id : ids) {

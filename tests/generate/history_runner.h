@@ -1,4 +1,4 @@
-// A runner without a model: what a row gets is a hash of the tokens that it sees, read through its table.
+// A runner without a model: a row's logits are a hash of the tokens that it sees, read through its table.
 #pragma once
 
 #include <algorithm>
@@ -13,10 +13,10 @@
 
 namespace headroom {
 
-// The tokens of a text as one number, as it would be without a pool.
+// A text's tokens as one number, as it would be without a pool.
 class HistoryHash {
  public:
-  // What the pool keeps of a token: its own number, and that of the text before it.
+  // The pool's entry for a token: its own number and the number of the text before it.
   uint64_t stored(int32_t token) const { return mix64(hash_ ^ mix64(static_cast<uint64_t>(token) + 1)); }
   void see(uint64_t stored) { hash_ = mix64(hash_ + stored); }
   void add(int32_t token) { see(stored(token)); }
@@ -38,8 +38,8 @@ inline std::vector<float> history_logits(std::span<const int32_t> tokens, int64_
   return logits;
 }
 
-// Throws InternalError for a step beyond its contract. A wrong block, one that others write, or a position that was
-// left out shows in the logits.
+// Throws InternalError for a step that violates its contract. A wrong block, one that others write, or a skipped
+// position shows in the logits.
 class HistoryRunner : public StepRunner {
  public:
   explicit HistoryRunner(const StepLimits& limits)
@@ -48,9 +48,9 @@ class HistoryRunner : public StepRunner {
         parked_(static_cast<size_t>(limits.park_slots * limits.block_tokens)) {}
 
   const StepLimits& limits() const override { return limits_; }
-  std::function<void(const Step&)> on_step;  // before the step is run; may throw
-  std::function<bool()> fails;               // leaves a part of the step's rows with nonsense, and throws
-  std::function<bool()> area_fails;          // a copy to or from the park area throws after a part of it
+  std::function<void(const Step&)> on_step;  // called before the step runs; may throw
+  std::function<bool()> fails;               // if true, writes nonsense to some of the step's rows and throws
+  std::function<bool()> area_fails;          // if true, a copy to or from the park area throws when it is partly done
   int64_t rows_run() const { return rows_run_; }
 
   void park_block(int32_t block, int32_t slot) override { copy(block_of(pool_, block), block_of(parked_, slot)); }
@@ -74,7 +74,7 @@ class HistoryRunner : public StepRunner {
     if (failing) throw Error(ErrorKind::run, "the device is lost");
     return logits_;
   }
-  // Of each row the first of its logits.
+  // For each row its first logits.
   std::span<const float> hidden_states() override {
     hidden_.clear();
     for (size_t row = 0; row < logits_.size(); row += static_cast<size_t>(limits_.vocab))

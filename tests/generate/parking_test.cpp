@@ -1,4 +1,4 @@
-// Parked sequences: who is parked, what is copied, what a failing copy ends; and the parts that decide.
+// Parked sequences: which are parked, what is copied, what a failing copy ends; and the classes that decide.
 #include <gtest/gtest.h>
 
 #include "generate/end_order.h"
@@ -16,18 +16,19 @@ TEST(OutputLengths, TheQuantileOfLongerAnswers) {
   for (int i = 0; i < 50; ++i) lengths.add(20, 320);
   EXPECT_EQ(lengths.expected(0, 320), 20);
   EXPECT_EQ(lengths.expected(0, 3200), 200);  // relative to max_tokens
-  EXPECT_EQ(lengths.expected(20, 320), 320);  // one that is longer than all others: the prior again
+  EXPECT_EQ(lengths.expected(20, 320), 320);  // longer than all others: the prior again
   EXPECT_EQ(lengths.expected(320, 320), 320);
   EXPECT_EQ(lengths.expected(0, 0), 0);
   for (int i = 0; i < 50; ++i) lengths.add(160, 320);
   EXPECT_EQ(lengths.expected(0, 320), 160);
   EXPECT_EQ(lengths.expected(100, 320), 160);
   for (int i = 0; i < 4000; ++i) lengths.add(10, 320);
-  EXPECT_EQ(lengths.expected(0, 320), 10);  // it follows
+  EXPECT_EQ(lengths.expected(0, 320), 10);  // it adapts
 }
 
 TEST(ExpectedPeak, BlocksGoBackOneSequenceAfterTheOther) {
-  // Two of 8 tokens in a block of 8 each, 8 and 16 tokens to go: each needs a block more, then the second another.
+  // Two sequences of 8 tokens in one block of 8 each, with 8 and 16 tokens left: each needs one more block, then the
+  // second another.
   std::vector<ExpectedCourse> apart{{8, 8, 1, true, 1}, {16, 8, 1, true, 1}};
   EXPECT_EQ(expected_growth(apart, 8), 3);  // before the first ends: 2 and a half for each; then 2.5 - 1
   std::vector<ExpectedCourse> longer{{8, 8, 1, true, 1}, {800, 8, 1, true, 1}};
@@ -48,11 +49,11 @@ TEST(EndOrder, TheOlderGiveBackForTheYounger) {
   const SequenceBlocks* all[] = {&a, &b, &c};
   order.look(all, 2);
   EXPECT_EQ(order.slack(0), 0);          // it may take what is left
-  EXPECT_EQ(order.slack(1), 2 + 2 - 4);  // the rest once the first has ended
+  EXPECT_EQ(order.slack(1), 2 + 2 - 4);  // the rest when the first has ended
   EXPECT_EQ(order.slack(2), 2 + 2 + 1);
   EXPECT_TRUE(order.safe());
   EXPECT_EQ(order.spare(0), EndOrder::kAll);
-  EXPECT_EQ(order.spare(1), 0);  // the younger take nothing
+  EXPECT_EQ(order.spare(1), 0);  // younger ones take nothing
   EXPECT_EQ(order.gives_back(2), 2);
   order.look(all, 1);
   EXPECT_FALSE(order.safe());
@@ -79,7 +80,7 @@ TEST(ParkArea, AFullBlockHasOneSlot) {
   EXPECT_TRUE(area.fits({table.data(), 2}, 1));
   area.release(first.slot);
   EXPECT_EQ(area.used(), 1);
-  area.forget(5);  // the block is written: a copy of it is another
+  area.forget(5);  // the block is written: a copy of it is out of date
   EXPECT_TRUE(area.hold(5, true).fresh);
   EXPECT_EQ(area.used(), 2);
   area.returned(again.slot, 3);
@@ -91,7 +92,7 @@ TEST(ParkArea, AFullBlockHasOneSlot) {
 
 constexpr int64_t kParkedVocab = 40;
 
-// A pool that is too small for what was learned: after short answers come long ones.
+// A pool that is too small for what was learned: short answers, then long ones.
 class ParkedBench {
  public:
   explicit ParkedBench(int64_t slots) : runner(limits(slots)), scheduler(runner, options()) {
@@ -204,7 +205,7 @@ TEST(Parking, WhatCannotBeReadFailsAlone) {
   bench.run_until_parked();
   const int64_t parked = bench.scheduler.counts().parked;
   bench.runner.area_fails = [&] { return bench.scheduler.counts().resumes >= 0; };
-  // Those that are parked may find their blocks in the index, and need one that is not full at least.
+  // Parked sequences may find their blocks in the index, and need at least the one that is not full.
   bench.run();
   int64_t failed = 0;
   for (const auto& text : heard) failed += text->end == SequenceEnd::failed ? 1 : 0;
@@ -217,7 +218,7 @@ TEST(Parking, AParkedSequenceIsCancelled) {
   ParkedBench bench(100);
   const auto heard = bench.add_long();
   bench.run_until_parked();
-  bench.scheduler.cancel(bench.ids[0]);  // the last that was added
+  bench.scheduler.cancel(bench.ids[0]);  // the last one added
   bench.scheduler.check();
   EXPECT_EQ(heard[5]->end, SequenceEnd::cancelled);
   bench.scheduler.fail_all("the end");

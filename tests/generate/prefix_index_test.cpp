@@ -31,7 +31,7 @@ TEST(BlockPool, CountsOwners) {
   pool.check();
 }
 
-// All entries in one bucket: the tokens decide, and the block before.
+// All entries in one bucket: the tokens and the previous block decide.
 TEST(PrefixIndex, FindsByTokensWhateverTheHash) {
   for (const int64_t buckets : {0, 1}) {
     PrefixIndex index(8, 2, buckets);
@@ -58,7 +58,7 @@ TEST(PrefixIndex, EvictsTheOldestAndChildrenFirst) {
   index.keep(2);
   index.keep(0);
   index.check();
-  // The text through 1 is used again.
+  // The text that ends at 1 is used again.
   index.use(0);
   index.use(1);
   index.keep(1);
@@ -95,7 +95,7 @@ TEST(BlockStore, PromisesNoMoreThanThereIs) {
   EXPECT_EQ(store.used(), 3);
   store.release(a);
   EXPECT_EQ(store.kept(), 2);
-  // Shares the two full blocks: two more are enough, beside the two that b may take.
+  // Shares the two full blocks: two more are enough, besides the two that b may take.
   ASSERT_TRUE(store.admit(c, text, 4, Promise::whole, true));
   EXPECT_EQ(c.table.size(), 2u);
   EXPECT_FALSE(store.admit(a, {text.data(), 1}, 1, Promise::whole, true));
@@ -108,7 +108,7 @@ TEST(BlockStore, PromisesNoMoreThanThereIs) {
   store.check(all);
 }
 
-// Two that computed the same: one block stays.
+// Two sequences computed the same block: one copy is kept.
 TEST(BlockStore, EqualBlocksBecomeOne) {
   BlockStore store(6, 2, true);
   SequenceBlocks a, b;

@@ -73,12 +73,12 @@ TEST(Sampler, TheSeedDecides) {
   };
   EXPECT_EQ(draw(1), draw(1));
   EXPECT_NE(draw(1), draw(2));
-  // The draw of a position does not depend on those before it.
+  // Sampling at a position does not depend on earlier ones.
   Sampler sampler({1, 1, 0, 1}, 100);
   EXPECT_EQ(sampler.pick(flat, 31), draw(1)[31]);
 }
 
-// All tokens sorted, cut and gone through in that order; by id where nothing is cut.
+// Sorts all tokens, cuts, and goes through them in that order; by id if nothing is cut.
 int32_t plain_pick(const std::vector<float>& logits, const SamplingOptions& options, int64_t position) {
   std::vector<int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
@@ -105,7 +105,7 @@ int32_t plain_pick(const std::vector<float>& logits, const SamplingOptions& opti
 TEST(Sampler, PicksAsSortingEverythingDoes) {
   std::vector<float> logits(7000);
   for (size_t id = 0; id < logits.size(); ++id) logits[id] = static_cast<float>(8 * counter_uniform(11, id));
-  // Ties, of which no part is a whole number below.
+  // Ties, of which no fraction is a whole number below.
   for (size_t id = 0; id < logits.size(); id += 3) logits[id] = std::round(logits[id]);
   for (const double top_p : {0.011, 0.31, 0.91, 0.999, 1.0})
     for (const int64_t top_k : {0, 2, 50, 900, 7000}) {

@@ -1,10 +1,10 @@
 // The scheduler under random arrivals, cancellations, failures and limits. Every token is compared with that of the
-// request alone; every sequence that was taken ends once, within a bound of steps.
+// request alone, and every accepted sequence ends exactly once, within a bound of steps.
 //
 // With balanced admission the pool is a quarter of what the sequences of a step may need.
 //
-// HEADROOM_SCHEDULER_STEPS=1000000 test_generate --gtest_filter='SchedulerSimulation.*' runs as many steps for each of
-// the 50 seeds.
+// HEADROOM_SCHEDULER_STEPS=1000000 test_generate --gtest_filter='SchedulerSimulation.*' runs that many steps for each
+// of the 50 seeds.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -29,7 +29,7 @@ class Draws {
   uint64_t seed_, counter_ = 0;
 };
 
-// Compares what it hears with the text made alone, token by token.
+// Compares its tokens with the text generated alone, one by one.
 class ComparedText : public SequenceListener {
  public:
   ComparedText(const SequenceRequest& request, int64_t ends_after, TokenDrawer& drawer, LogProbabilities& ranks)
@@ -96,8 +96,8 @@ class ComparedText : public SequenceListener {
 struct Setting {
   StepLimits limits;
   SchedulerOptions options;
-  int64_t clients, failures, cancellations, arrivals;  // one in so many steps; 0 never
-  int64_t area_failures;                               // one in so many copies
+  int64_t clients, failures, cancellations, arrivals;  // one per this many steps; 0: never
+  int64_t area_failures;                               // one per this many copies
 };
 
 Setting setting_of(Draws& draws, AdmissionRule rule) {
@@ -147,7 +147,7 @@ class Simulation {
       scheduler_.step();
       check();
     }
-    // Nothing more comes: everything that was taken ends.
+    // No more arrivals: every accepted sequence ends.
     while (scheduler_.step() && !testing::Test::HasFailure()) ++now_, check();
     EXPECT_TRUE(live_.empty()) << live_.size() << " sequences are lost";
     EXPECT_EQ(scheduler_.counts().blocks_used + scheduler_.counts().park_slots_used, 0);
@@ -170,7 +170,7 @@ class Simulation {
     SequenceRequest made;
     const int64_t size =
         draws_.from(1, draws_.once_in(20) ? limits.positions + 1 : std::max<int64_t>(limits.positions * 2 / 3, 1));
-    // Prompts begin alike: the first tokens are those of one of three families.
+    // Prompts share beginnings: the first tokens are those of one of three families.
     const int64_t family = draws_.below(3), alike = draws_.from(0, size);
     for (int64_t i = 0; i < size; ++i)
       made.prompt.push_back(static_cast<int32_t>(i < alike ? mix64(static_cast<uint64_t>(family * 1000 + i)) % kFewIds
@@ -187,8 +187,8 @@ class Simulation {
     return made;
   }
 
-  // Tokens after which a listener ends its text; 0: never. With balanced admission answers are short for a while, and
-  // then longer than what was learned.
+  // Number of tokens after which a listener ends its text; 0: never. With balanced admission answers are short for a
+  // while, and then longer than learned.
   int64_t ends_after(const SequenceRequest& request) {
     if (setting_.options.rule == AdmissionRule::balanced && now_ / 200 % 4 != 3)
       return draws_.from(1, 1 + request.max_tokens / 4);
@@ -222,10 +222,10 @@ class Simulation {
     taken_ += static_cast<int64_t>(ids.size());
   }
 
-  // At most so many others are admitted before it (WaitingLine) and sequences run beside it; each fills no more than
-  // all positions, and a step in which any of them runs fills one at least: of the prompt that is read longest, or of
-  // each text that is being drawn. While it stalls, older ones go on, each once to its end; each time it is parked, at
-  // most those that are there.
+  // The bound. At most so many others are admitted before it (WaitingLine), and so many run with it; each fills at most
+  // all its positions. A step in which any of them runs fills at least one: of the prompt being read, or of each text
+  // being generated. While it is stalled, older sequences continue, each to its end once; each time it is parked, at
+  // most the current ones.
   void enter(SequenceId id, Live live) {
     int64_t before = 0;
     for (const auto& [other, of] : live_) before += of.client == live.client ? 1 : 0;
@@ -307,7 +307,7 @@ class SchedulerSimulation : public testing::Test {
     const char* const asked = std::getenv("HEADROOM_SCHEDULER_STEPS");
     return asked ? std::atoll(asked) : 2000;
   }
-  // Everything happened.
+  // Every kind of event has happened.
   static void expect_all(const SimulationTotals& all) {
     EXPECT_GT(all.counts.steps, 50 * steps() / 4);
     EXPECT_GT(all.taken, all.counts.steps / 20);

@@ -22,7 +22,7 @@ std::vector<int32_t> a_prompt(size_t size, uint64_t seed = 1) {
   return ids;
 }
 
-// A scheduler over hashes, with requests that are easy to write.
+// A scheduler over hashes, with helpers for requests.
 class Bench {
  public:
   explicit Bench(const StepLimits& limits = some_limits(), const SchedulerOptions& options = {})
@@ -101,7 +101,7 @@ TEST(Scheduler, ABeginningIsFoundAgain) {
   bench.run();
   EXPECT_EQ(again->cached, 16);
   EXPECT_EQ(again->ids(), first->ids());
-  // The text that was drawn is found too: of the 24 tokens the last was never computed.
+  // The generated text is found too; of the 24 tokens the last was never computed.
   std::vector<int32_t> longer = a_prompt(18);
   for (const int32_t id : first->ids()) longer.push_back(id);
   longer.push_back(3);
@@ -136,7 +136,7 @@ TEST(Scheduler, WithoutAnIndexNothingIsKept) {
   EXPECT_EQ(bench.scheduler.counts().prefix_queries, 0);
 }
 
-// Choices of one prompt: one computes, the others take its blocks over.
+// Choices of one prompt: one computes, the others take over its blocks.
 TEST(Scheduler, ChoicesShareThePromptThatIsBeingRead) {
   StepLimits limits = some_limits();
   limits.blocks = 64;
@@ -160,7 +160,7 @@ TEST(Scheduler, KeptBlocksMakeRoom) {
     bench.run();
     EXPECT_EQ(text->ids(), solo_ids(a_request(a_prompt(40, seed), 10), kVocab));
   }
-  // What was used last is there yet, as far as it was not evicted.
+  // What was used last is still there, unless it was evicted.
   const auto again = bench.add(a_prompt(40, 19), 10);
   bench.run();
   EXPECT_EQ(again->cached, 36);
@@ -264,7 +264,7 @@ TEST(Scheduler, AFailedStepEndsItsSequencesOnly) {
   EXPECT_EQ(later->error, "the server ends");
 }
 
-// A long prompt beside texts that are being drawn: each of them gets a token every step, and the prompt all other rows.
+// A long prompt while texts are generated: each text gets a token every step, and the prompt all other rows.
 TEST(Scheduler, ALongPromptStallsNobody) {
   StepLimits limits = some_limits();
   limits.rows = 8;
@@ -279,10 +279,10 @@ TEST(Scheduler, ALongPromptStallsNobody) {
     EXPECT_EQ(a->tokens.size(), before + 1);
     EXPECT_EQ(b->tokens.size(), before + 1);
   }
-  EXPECT_EQ(steps, 9);  // 50 tokens, 6 a step
+  EXPECT_EQ(steps, 9);  // 50 tokens, 6 per step
 }
 
-// A short prompt that comes behind a long one takes half of the rows.
+// A short prompt that arrives after a long one gets half of the rows.
 TEST(Scheduler, AShortPromptPassesALongOne) {
   StepLimits limits = some_limits();
   limits.rows = 8;
@@ -303,7 +303,7 @@ TEST(Scheduler, LogProbabilitiesAreTheRawLogits) {
   SequenceRequest request = a_request(a_prompt(30), 8, {0.5, 0.9, 20, 3});
   request.sampling.logit_bias = {{5, 50.0f}};
   request.best = 3, request.prompt_logprobs = true;
-  bench.add(a_prompt(30), 8);  // whose blocks would do, but for the log-probabilities
+  bench.add(a_prompt(30), 8);  // its blocks could be used if log-probabilities were not asked for
   bench.run();
   const auto text = bench.add(request);
   bench.add(request);  // one at a time
@@ -356,7 +356,7 @@ TEST(Scheduler, GrammarsEndTheirTexts) {
   EXPECT_EQ(text->end, SequenceEnd::stop);
   EXPECT_EQ(text->ids().back(), '!');
   EXPECT_EQ(free->ids(), solo_ids(a_request({1, 2, 3}, 30), 258));
-  // At its end already: nothing is drawn.
+  // Already at its end: nothing is sampled.
   const auto after = bench.add(request);
   bench.run();
   EXPECT_EQ(after->end, SequenceEnd::stop);
@@ -378,7 +378,7 @@ TEST(Scheduler, AGrammarThatCannotBeFollowedFailsAlone) {
   EXPECT_EQ(free->ids(), solo_ids(a_request({1, 2, 3}, 30), 98));
 }
 
-// A device that fails is not the fault of a grammar.
+// A grammar is not blamed for a device that fails.
 TEST(Scheduler, AFailedStepIsNoFaultOfAGrammar) {
   StepLimits limits = some_limits();
   limits.vocab = 98;
@@ -403,7 +403,7 @@ TEST(Scheduler, MemoryGrowsWithTheLimitsAndOptions) {
   EXPECT_LT(Scheduler::memory_bytes(some_limits(), {.prefix_index = false}), bytes);
 }
 
-// Of one text, blocks are shared by sequences of one adapter, and of one loading of it, alone.
+// For the same text, only sequences with the same adapter, loaded once, share blocks.
 TEST(Scheduler, AdaptersShareNoBlocks) {
   StepLimits limits = some_limits();
   limits.adapters = 2;
@@ -425,7 +425,7 @@ TEST(Scheduler, AdaptersShareNoBlocks) {
   EXPECT_EQ(cached(text(0, -4)), 0);  // the slot was filled again
   for (const auto& [slot, prefix] : {std::pair{-1, -1}, std::pair{1, -3}, std::pair{0, -4}})
     EXPECT_EQ(cached(text(slot, prefix)), 20) << slot;
-  // Among each other too, at the same time.
+  // And among each other, at the same time.
   bench.add(text(-1, -1)), bench.add(text(0, -5)), bench.add(text(1, -6));
   bench.run();
 }
@@ -459,7 +459,7 @@ SequenceRequest a_pooling(std::vector<int32_t> prompt, Pooling pooling) {
   return request;
 }
 
-// What HistoryRunner gives the prompt alone.
+// HistoryRunner's result for the prompt alone.
 std::vector<float> solo_embedding(const std::vector<int32_t>& prompt, Pooling pooling) {
   std::vector<double> sum(3, 0);
   const size_t most = pooling == Pooling::first ? 1 : prompt.size();
@@ -507,14 +507,14 @@ TEST(Pooling, TheLastTokenTakesAKeptPrefixAndTheMeanDoesNot) {
   EXPECT_EQ(mean->embedding, solo_embedding(prompt, Pooling::mean));
 }
 
-// An encoder's: none is cut, none goes on from another's blocks.
+// For an encoder: no sequence is split, and none continues from another's blocks.
 TEST(Pooling, StepsHaveWholeSequencesWhereThatIsAsked) {
   StepLimits limits = pooling_limits();
   limits.rows = limits.logits = 70;
   limits.whole_sequences = true;
   Bench bench(limits);
   std::vector<std::pair<SequenceRequest, std::shared_ptr<HeardText>>> asked;
-  std::map<int32_t, size_t> lengths;  // by the first token
+  std::map<int32_t, size_t> lengths;  // by first token
   for (const size_t size : {64, 1, 33, 40, 20, 2, 64, 20, 7})
     for (const Pooling pooling : {Pooling::last, Pooling::mean, Pooling::first}) {
       SequenceRequest request = a_pooling(a_prompt(size, size), pooling);

@@ -1,4 +1,4 @@
-// Tiny models of every family that can be served, each also with what its family may vary.
+// Tiny models of every family that can be served, each also with its family's variants.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// A server whose weights lie on disk: tokens are bitwise those of the server that holds them, each step copies each
-// matrix once, and the plan's regions, least budgets and bytes on disk are what is taken.
+// A server whose weights are on disk: tokens are bitwise those of a server that holds them in memory, each step copies
+// each matrix once, and the plan's regions, least budgets and bytes on disk are accurate.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@
 namespace headroom {
 namespace {
 
-// Layers that take more than the copies' buffers, also in 4 bits.
+// Layers larger than the copies' buffers, even in 4 bits.
 constexpr const char* kWideConfig =
     R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","vocab_size":258,"hidden_size":256,
 "intermediate_size":2048,"num_hidden_layers":8,"num_attention_heads":4,"num_key_value_heads":2,"max_position_embeddings":64,
@@ -32,8 +32,8 @@ struct Texts {
   SchedulerCounts counts;
 };
 
-// Texts of seven requests, greedy and sampled, that begin alike, more than run at once, with prompts longer than a
-// step.
+// Texts of seven requests, greedy and sampled, with shared beginnings: more than run at once, and with prompts longer
+// than a step.
 Texts texts_of(StepRunner& runner, AdmissionRule rule = AdmissionRule::guaranteed) {
   SchedulerOptions options;
   options.rule = rule;
@@ -114,7 +114,7 @@ class ServedBelowTest : public testing::Test {
     return 0;
   }
 
-  // The texts of a plan with weights below are the ones expected.
+  // A plan with weights in a lower tier gives the expected texts.
   static Texts expect_texts(const InferenceOptions& options, const ServingOptions& serving, const Texts& expected,
                             AdmissionRule rule = AdmissionRule::guaranteed) {
     ServingPlan plan = plan_serving(options, serving);
@@ -262,7 +262,7 @@ TEST_F(ServedBelowPlan, EveryBudgetFromTheLeastOnIsUsed) {
   }
 }
 
-// Of what sizes have room for, sequences and their blocks come before layers that stay.
+// When sizes have room, sequences and their blocks have priority over layers that stay.
 TEST_F(ServedBelowPlan, BlocksThatSequencesCanFillComeBeforeLayers) {
   const int64_t memory = least(options(1), sizes()) - 1;
   const ServingPlan plan = plan_serving(options(memory, kPlenty), sizes());

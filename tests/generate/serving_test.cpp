@@ -1,5 +1,5 @@
-// Steps of many sequences: a row's logits are a function of its own sequence, bit for bit, for every family; the tokens
-// are those of a generation alone.
+// Steps with many sequences: a row's logits depend, bitwise, only on its own sequence, for every family; the tokens are
+// those of a generation alone.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 namespace headroom {
 namespace {
 
-constexpr int64_t kLength = 23;  // of the sequence that is looked at
+constexpr int64_t kLength = 23;  // of the sequence under test
 
 InferenceOptions served_options(const std::filesystem::path& model, int64_t memory) {
   InferenceOptions options;
@@ -38,7 +38,7 @@ ServingOptions small_sizes() {
   return serving;
 }
 
-// Of a test's own: tokens, and the blocks that hold them.
+// Tokens, and the blocks that hold them.
 struct Held {
   std::vector<int32_t> tokens;
   std::vector<int32_t> blocks;
@@ -47,7 +47,7 @@ struct Held {
 
 using Logits = std::vector<std::vector<float>>;
 
-// Adds `count` rows of a sequence to a step, all of whose logits are wanted.
+// Adds `count` rows of a sequence to a step and asks for all their logits.
 void add_rows(Step& step, Held& held, int64_t count) {
   const auto table = static_cast<int32_t>(step.tables.size());
   step.tables.push_back(held.blocks);
@@ -57,7 +57,7 @@ void add_rows(Step& step, Held& held, int64_t count) {
   }
 }
 
-// Row `first` and those behind it.
+// Copies row `first` and the following ones.
 void take_rows(std::span<const float> logits, int64_t vocab, int64_t first, int64_t count, Logits& out) {
   for (int64_t row = first; row < first + count; ++row) {
     const auto at = logits.subspan(static_cast<size_t>(row * vocab), static_cast<size_t>(vocab));
@@ -77,7 +77,7 @@ Logits alone(StepRunner& runner, Held held, int64_t chunk) {
   return out;
 }
 
-// The same between two others, that read as many tokens in every step, each its own.
+// The same together with two others, which read as many tokens in every step.
 Logits among_others(StepRunner& runner, Held held, int64_t chunk) {
   Held before{{held.tokens.rbegin(), held.tokens.rend()}, {20, 22, 24, 26, 28, 19}}, after = before;
   after.blocks = {21, 23, 25, 27, 29, 18};
@@ -146,7 +146,7 @@ TEST_P(ServedFamily, LogitsDependOnTheSequenceAloneWithAnInt8Cache) {
   }
 }
 
-// Of two lists of logits, the largest difference of a row in parts of the first one's spread.
+// The largest difference of a row between two lists of logits, relative to the spread of the first.
 double largest_difference(const Logits& exact, const Logits& found) {
   double largest = 0;
   for (size_t row = 0; row < exact.size(); ++row) {
@@ -187,7 +187,7 @@ TEST_P(ServedFamily, GreedyTokensAreThoseOfAGeneration) {
 INSTANTIATE_TEST_SUITE_P(Families, ServedFamily, testing::ValuesIn(served_families()),
                          [](const auto& info) { return info.param.name; });
 
-// Rows of an MLP end amid a vector.
+// Rows of an MLP end within a vector.
 TEST(Served, WidthsThatAreNoWholeVectorsGiveLogitsOfTheSequenceAlone) {
   TemporaryDirectory directory;
   std::string config = kTinyConfig;
@@ -236,7 +236,7 @@ TEST(Served, WeightsOnDiskGiveTheSameLogits) {
 
 int64_t best_of(const std::vector<float>& logits) { return std::ranges::max_element(logits) - logits.begin(); }
 
-// The greedy text of a model with a cache of f32, read again by the same model with one of int8.
+// The greedy text of a model with an f32 cache, read again by the same model with an int8 cache.
 TEST(Served, AnInt8CacheReadsAGreedyTextAlike) {
   TemporaryDirectory directory;
   write_tiny_model(directory);
@@ -268,7 +268,7 @@ TEST(Served, AnInt8CacheReadsAGreedyTextAlike) {
   }
 }
 
-// Greedy texts of requests whose answers are longer than those before, through a scheduler that parks.
+// Greedy texts of requests whose answers are longer than earlier ones, through a scheduler that parks.
 struct ParkedTexts {
   std::vector<std::vector<int32_t>> ids;
   std::vector<SequenceEnd> ends;
@@ -327,7 +327,7 @@ class ServedParking : public testing::TestWithParam<const char*> {
     if (int8_) sizes.kv_cache_dtype = "int8";
     return sizes;
   }
-  // A pool of one sequence of full length and a few blocks.
+  // A pool for one sequence of full length plus a few blocks.
   ServingPlan small_plan(const char* admission, std::optional<int64_t> park = std::nullopt) {
     ServingOptions sizes = serving(admission);
     sizes.park_memory = park;
@@ -488,7 +488,7 @@ TEST_F(ServingPlanTest, ThePartOfTheParkAreaIsARegion) {
     for (const ServingRegion& each : served.regions) sum += each.bytes;
     EXPECT_EQ(sum, served.plan.peak_bytes);
   }
-  serving.park_memory = int64_t{1} << 40;  // no more than there can be to park
+  serving.park_memory = int64_t{1} << 40;  // more than can ever be parked
   const ServingPlan most = plan(int64_t{1} << 28, serving);
   EXPECT_EQ(most.limits.park_slots, most.limits.sequences * most.limits.table_blocks);
   EXPECT_EQ(region(plan(int64_t{1} << 28, small_sizes()), "park"), 0);

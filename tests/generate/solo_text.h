@@ -1,4 +1,4 @@
-// What a request has to give, whatever runs beside it; and a listener that compares.
+// The text that a request must give, whatever else runs; and a listener that compares.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,14 +16,14 @@
 
 namespace headroom {
 
-// Keeps what it hears.
+// Records its tokens.
 struct HeardText : SequenceListener {
   std::vector<SequenceToken> prompt, tokens;
   std::optional<SequenceEnd> end;
   int64_t drawn = -1, cached = -1, ends = 0;
   std::vector<float> embedding;
   std::string error;
-  size_t most = SIZE_MAX;  // ends the text after as many
+  size_t most = SIZE_MAX;  // ends the text after this many
 
   void on_prompt(std::vector<SequenceToken> scored) override {
     EXPECT_TRUE(prompt.empty() && tokens.empty());
@@ -46,7 +46,7 @@ struct HeardText : SequenceListener {
   }
 };
 
-// The tokens that a request draws with the hashes of HistoryRunner, alone and without a scheduler; without grammar.
+// The tokens that a request gets with HistoryRunner's hashes, alone and without a scheduler; without a grammar.
 inline std::vector<int32_t> solo_ids(const SequenceRequest& request, int64_t vocab) {
   TokenDrawer drawer(vocab);
   std::vector<int32_t> tokens = request.prompt;

@@ -1,4 +1,4 @@
-// Texts that end generation: no part of one is passed on, wherever the pieces are cut.
+// Stop texts: no part of one is emitted, wherever the pieces are cut.
 #include "generate/stop_texts.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace headroom {
 namespace {
 
-// All that is passed on when `pieces` come one after the other.
+// The text emitted for `pieces`, one after another.
 std::string passed(std::vector<std::string> texts, const std::vector<std::string>& pieces, bool& stopped) {
   StopTexts stops(std::move(texts));
   std::string out;

@@ -20,7 +20,7 @@ std::vector<float> drawer_logits(size_t vocab = 258) {
   return logits;
 }
 
-// What `generate` draws, with and without a grammar.
+// The tokens that `generate` samples, with and without a grammar.
 TEST(TokenDrawer, DrawsAsSamplerAndAllowedTokensDo) {
   const std::vector<float> logits = drawer_logits();
   TokenDrawer drawer(258);
@@ -53,7 +53,7 @@ TEST(TokenDrawer, BannedTokensAreNotDrawnUnlessTheGrammarHasNothingElse) {
   EXPECT_EQ(drawer.draw(greedy, logits, {}, 0, &one.matcher(), only), 'b');
 }
 
-// Greedy on logits changed by the formulas.
+// Greedy decoding with logits changed by the formulas.
 TEST(TokenDrawer, BiasAndPenaltiesChangeTheLogits) {
   const std::vector<float> logits = drawer_logits(40);
   const std::vector<int32_t> tokens = {3, 4, 4, 9, 5, 5, 5, 9, 11};  // 4 of the prompt
@@ -75,7 +75,7 @@ TEST(TokenDrawer, BiasAndPenaltiesChangeTheLogits) {
     const auto best = std::max_element(wanted.begin(), wanted.end()) - wanted.begin();
     EXPECT_EQ(drawer.draw(options, logits, tokens, 4, nullptr), best) << seed;
   }
-  // Nothing of a text stays behind.
+  // No state of a text remains.
   EXPECT_EQ(drawer.draw({0}, logits, {}, 0, nullptr), std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
@@ -95,7 +95,7 @@ TEST(Sampler, MinPKeepsWhatIsLikelyBesideTheLikeliest) {
   EXPECT_EQ(kept(1, 1, 0), 1u);
   EXPECT_EQ(kept(0.25, 1, 2), 2u);
   EXPECT_EQ(kept(0.25, 1, 4), 3u);
-  // The share is of what min_p leaves: 0.5 / 0.8.
+  // The share is relative to what min_p leaves: 0.5 / 0.8.
   EXPECT_EQ(kept(0.35, 0.62, 0), 1u);
   EXPECT_EQ(kept(0.35, 0.63, 0), 2u);
 }

@@ -11,7 +11,7 @@
 namespace headroom {
 namespace {
 
-// Takes sequences by id; the size of a prompt stands for what it needs.
+// Takes sequences by id; the size of a prompt is what it needs.
 class Line {
  public:
   explicit Line(int64_t most_passes = 2) : line(most_passes) {}
@@ -67,7 +67,7 @@ TEST(WaitingLine, TakesOutWhatIsCancelled) {
   EXPECT_EQ(of.line.remove_any(), nullptr);
 }
 
-// The bound of the header, under clients that come all the time.
+// The bound stated in the header, with clients that arrive all the time.
 TEST(WaitingLine, NobodyIsPassedForEver) {
   struct Wait {
     uint64_t client;

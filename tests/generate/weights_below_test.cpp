@@ -1,5 +1,5 @@
 // Generation with weights on the host or on disk: bitwise the plain run at every placement and at the least budget,
-// with no two accesses unordered.
+// with all accesses ordered.
 #include <gmock/gmock.h>
 
 #include "../formats/file_size_limit.h"
@@ -47,7 +47,7 @@ class WeightsBelow : public testing::TestWithParam<const char*> {
     };
   }
 
-  // Runs a request whose weights do not all stay, every access checked.
+  // Runs a request with some weights in a lower tier, every access checked.
   Generated checked(Tier tier, const TinyGeneration::Change& change) {
     test::RaceChecker* checker = nullptr;
     TinyGeneration generation(model(), kPositions, kChunk, change, [&](const DeviceFacts& facts) {

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Does a run on a GPU stay inside its budget of device memory, as the driver counts it?
+"""Checks that a run on a GPU stays within its budget of device memory, as counted by the driver.
 
 Usage: budget.py HEADROOM MODEL_DIR DATA [--device cuda:0] [--fractions 1.0,0.5,0.0] [--extra "ARGS"]
-Asks `plan` for the least budget and the peak with plenty, trains 3 steps with evaluation and save at budgets between them, and checks: exit 0;
-planned == measured arena and scratch file; the driver's peak for the process (NVML, every 5 ms) is at most the planned peak, and below it by at most 5 % of
-what lies outside the arena and the 32 MiB that CUDA graphs may take, of which a small model takes little; what lies outside is at most 700 MiB; resident host memory is at most the host tier's plan; losses agree at
-all budgets; one byte less than the least budget is refused with exit 3. Prints N passed, N failed; without a device it skips.
+Asks `plan` for the least budget and for the peak without a limit, trains 3 steps with evaluation and save at budgets between
+them, and checks: exit code 0; measured arena and scratch file equal the planned ones; the driver's peak for the process (NVML,
+every 5 ms) is at most the planned peak, and less than it by at most 5 % of the memory outside the arena plus the 32 MiB that
+CUDA graphs may take, of which a small model takes little; memory outside the arena is at most 700 MiB; resident host memory is
+at most the host tier's plan; losses agree at all budgets; one byte less than the least budget is refused with exit code 3.
+Prints N passed, N failed; skips without a device.
 """
 import argparse
 import json

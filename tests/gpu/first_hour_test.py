@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""benchmarks/gpu/first_hour.sh from its first step to its last, over the shim: every step runs, a second call repeats none, a step that
-fails is said and done again. Usage: first_hour_test.py HEADROOM_ON_SHIM FOLDER_OF_FAKE_NVML
+"""Runs all of benchmarks/gpu/first_hour.sh on the shim: every step runs, a second call repeats none, and a failed step is
+reported and repeated. Usage: first_hour_test.py HEADROOM_ON_SHIM FOLDER_OF_FAKE_NVML
 """
 import os
 import re

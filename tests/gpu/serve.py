@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Does a server on a GPU give each request the text that it gets alone?
+"""Checks that a server on a GPU gives each request the text that it gets alone.
 
 Usage: serve.py HEADROOM MODEL_DIR [--device cuda:0] [--requests 12] [--tokens 24] [--extra "ARGS"]
-Sends prompts one after the other, greedy, then all at once, and compares. Prints N passed,
-N failed; standard library only.
+Sends prompts one after another, greedy, then all at once, and compares. Prints N passed, N failed; standard library only.
 """
 import argparse
 import concurrent.futures

@@ -77,7 +77,7 @@ TEST(Ebnf, LimitsHold) {
   EXPECT_THAT(refusal([&] { ebnf(many); }), HasSubstr("more than 4096 rules"));
   EXPECT_THAT(refusal([&] { ebnf("root ::= " + std::string(100, '(') + "\"a\"" + std::string(100, ')')); }),
               HasSubstr("groups nest deeper than 64"));
-  // A set of places that grows with the text is stopped.
+  // A set of configurations that grows with the text is stopped.
   const Grammar ambiguous = ebnf("root ::= a\na ::= \"x\" a b | \"x\" b | \"x\"\nb ::= \"\" | \"y\"");
   Configurations configurations(ambiguous.automaton, GrammarLimits{.threads = 64});
   EXPECT_THAT(refusal(

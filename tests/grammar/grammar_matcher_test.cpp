@@ -21,7 +21,7 @@ std::vector<int32_t> allowed_ids(const TokenMask& mask) {
   return ids;
 }
 
-// What masks say, found token by token: the text so far and the token's text are decoded together.
+// The mask computed token by token: the text so far and the token are decoded together.
 void expect_mask(const Grammar& grammar, const Vocabulary& vocabulary, GrammarText& text) {
   const TokenMask& mask = text.matcher().allowed();
   Configurations configurations(grammar.automaton, {});
@@ -51,7 +51,7 @@ void expect_mask(const Grammar& grammar, const Vocabulary& vocabulary, GrammarTe
 
 struct RandomSchema {
   const char* text;
-  int length;  // tokens, at most
+  int length;  // maximum number of tokens
 };
 
 const RandomSchema kSchemas[] = {
@@ -68,7 +68,7 @@ const RandomSchema kSchemas[] = {
 
 class RandomTexts : public testing::TestWithParam<int> {};
 
-// Every text that random tokens of the masks make is valid where it has been ended, and always UTF-8.
+// Every text of random allowed tokens is valid when it ends, and is always UTF-8.
 TEST_P(RandomTexts, AreValid) {
   const RandomSchema& of = kSchemas[GetParam()];
   const Grammar grammar = schema(of.text);
@@ -94,7 +94,7 @@ TEST_P(RandomTexts, AreValid) {
   EXPECT_GT(whole, 10);
 }
 
-// Masks are exactly what following each token by itself allows, all along random texts.
+// Along random texts, masks are exactly what trying each token separately allows.
 TEST_P(RandomTexts, MasksAreThoseOfEveryTokenAlone) {
   const Grammar grammar = schema(kSchemas[GetParam()].text);
   const Vocabulary vocabulary = Vocabulary::stories();
@@ -158,7 +158,7 @@ TEST(GrammarMatcher, CharactersMayBeSplitAcrossTokens) {
   EXPECT_TRUE(text.matcher().must_end());
 }
 
-// The mask of a string's inside is found once, whatever the string is a part of.
+// The mask inside a string is computed once, whatever contains the string.
 TEST(GrammarMatcher, MasksAreKeptWhateverLiesAround) {
   const Vocabulary vocabulary(tokenizer_of({"\",", "\":", "\"}", "x\",", "ab"}));
   const Grammar grammar = schema(
@@ -220,7 +220,7 @@ TEST(GrammarMatcher, ATextThatTheVocabularyCannotSpellHasNoTokens) {
   EXPECT_EQ(text.matcher().allowed().count(), 0);
 }
 
-// Every accepted text of a set can be reached whatever its tokens are, every other one is blocked.
+// Every accepted text of a set can be reached with any tokens, and every other text is blocked.
 TEST(GrammarMatcher, ReachesExactlyTheGrammarsTexts) {
   const Vocabulary vocabulary(tokenizer_of({"ab", "bc", "abc", "b1", "1a"}));
   const Grammar grammar = regex("(ab|bc?1){1,2}");

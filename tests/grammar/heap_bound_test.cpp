@@ -1,4 +1,4 @@
-// What is stated of the heap bounds what is taken: every allocation of this program is counted.
+// The stated heap bounds hold: every allocation of this program is counted.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -13,7 +13,7 @@ namespace {
 using counted_heap::live;
 using counted_heap::peak;
 
-constexpr int64_t kRounding = 256;  // of the allocator, for the few blocks that are held
+constexpr int64_t kRounding = 256;  // of the allocator, for the few blocks that exist
 
 GrammarSource source_of(GrammarSource::Kind kind, std::string text) {
   GrammarSource source;
@@ -29,7 +29,7 @@ std::string repeated(const std::string& unit, size_t count) {
   return text;
 }
 
-// Large and hostile ones, some of which are refused.
+// Large and hostile ones; some are refused.
 std::vector<GrammarSource> sources() {
   using Kind = GrammarSource::Kind;
   std::string chain = R"({"$defs":{)", rules, properties = R"({"type":"object","properties":{)";
@@ -83,7 +83,7 @@ TEST(GrammarHeap, TheTrieStaysBelowItsBound) {
     }
 }
 
-// Along random texts, whose places and masks are many.
+// Along random texts with many configurations and masks.
 TEST(GrammarHeap, AMatcherStaysBelowItsBound) {
   const Vocabulary vocabulary = Vocabulary::stories();
   GrammarLimits small;
@@ -94,7 +94,7 @@ TEST(GrammarHeap, AMatcherStaysBelowItsBound) {
   const GrammarSource letters = source_of(GrammarSource::Kind::regular_expression, "[a-f]{1,500}(c|d.|e)*");
   for (const GrammarSource& source : {object, letters, wide})
     for (const GrammarLimits& limits : {GrammarLimits(), small}) {
-      if (source.text == wide.text && limits.threads == small.threads) continue;  // is at more places
+      if (source.text == wide.text && limits.threads == small.threads) continue;  // has more configurations
       const Grammar grammar = compile_grammar(source);
       const int64_t before = live;
       peak = before;

@@ -239,7 +239,7 @@ TEST(JsonSchema, HostileOnesAreRefused) {
   EXPECT_THAT(message(R"({"allOf":[{"$ref":"#"},{"type":"object"}]})"), HasSubstr("lead through more than"));
   EXPECT_THAT(message(R"({"type":"array","maxItems":1000000})"), HasSubstr("more than 65536 states"));
   EXPECT_THAT(message(R"({"type":"string","minLength":1000000000})"), HasSubstr("more than 65536 states"));
-  // Each level doubles the schemas, each merge makes a new one.
+  // Each level doubles the schemas, and each merge makes a new one.
   std::string doubling = R"({"$defs":{)";
   for (int i = 0; i < 30; ++i)
     doubling +=

@@ -1,4 +1,4 @@
-// Arbitrary bytes as a regular expression: it is refused, or its masks can be walked; nothing grows beyond the limits.
+// Arbitrary bytes as a regular expression: refused, or its masks can be followed; nothing exceeds the limits.
 #include <cstdint>
 
 #include "walk_grammar.h"

@@ -42,7 +42,7 @@ TEST(RegularExpression, ClassesAndEscapes) {
   expect_texts(regex("[α-ω]{2}"), {"αω", "ββ"}, {"α", "ab"});
 }
 
-// Every code point, as UTF-8 that is taken apart by hand.
+// Every code point, with UTF-8 decoded by hand.
 TEST(RegularExpression, RangesOfCodePointsAreExact) {
   const Grammar grammar = regex(R"([\u007e-\u0801\ud7f0-\ue010])");
   const auto utf8 = [](uint32_t code) {

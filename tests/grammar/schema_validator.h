@@ -1,4 +1,4 @@
-// Whether a JSON value is valid for a schema: the keywords that the tests of random texts use, by their definitions.
+// Validates a JSON value against a schema: the keywords that the tests of random texts use, by their definitions.
 #pragma once
 
 #include <regex>

@@ -1,4 +1,4 @@
-// Whether a grammar has a text, byte by byte.
+// Whether a grammar accepts a text, byte by byte.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -34,9 +34,9 @@ inline Grammar ebnf(const std::string& text, const GrammarLimits& limits = {}) {
 
 enum class TextState { no, begins, whole };
 
-// Whether a text is the grammar's, only begins one, or neither.
+// Whether the grammar accepts a text, a text that starts with it, or neither.
 inline TextState state_of(const Grammar& grammar, std::string_view text) {
-  GrammarLimits small;  // tables of a size that is made quickly
+  GrammarLimits small;  // tables of a size that is computed quickly
   small.table_bytes = 512 << 10;
   small.threads = 512;
   Configurations configurations(grammar.automaton, small);
@@ -57,7 +57,7 @@ inline void expect_texts(const Grammar& grammar, const std::vector<std::string>&
   for (const std::string& text : others) EXPECT_FALSE(has(grammar, text)) << text;
 }
 
-// The message of a refusal and its remedy; empty where nothing was refused.
+// The message of a refusal and its remedy; empty when nothing was refused.
 inline std::string refusal(const std::function<void()>& call, ErrorKind kind = ErrorKind::usage) {
   try {
     call();

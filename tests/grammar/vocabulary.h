@@ -1,4 +1,4 @@
-// Vocabularies of the tests, and one text of a grammar over one of them.
+// Vocabularies for the tests, and a text of a grammar over one of them.
 #pragma once
 
 #include <memory>
@@ -22,11 +22,11 @@ struct Vocabulary {
   TokenTrie trie;
 };
 
-// A byte-level tokenizer of bytes and more tokens.
+// A byte-level tokenizer of the bytes and further tokens.
 inline Tokenizer tokenizer_of(const std::vector<std::string>& more) {
   Json json = Json::parse(bytes_tokenizer_json());
   Json& vocab = json["model"]["vocab"];
-  int64_t next = 258;  // behind BOS and EOS
+  int64_t next = 258;  // after BOS and EOS
   for (const std::string& token : more) vocab[token] = next++;
   return Tokenizer::from_json(json.dump(), "test");
 }
@@ -50,7 +50,7 @@ class GrammarText {
   std::string text() const { return vocabulary_.tokenizer.decode(ids); }
 
   std::vector<int32_t> ids;
-  std::string shown;  // in pieces, as it is streamed
+  std::string shown;  // in pieces, as when streaming
 
  private:
   Grammar grammar_;

@@ -1,4 +1,4 @@
-// What the fuzzers do with a grammar: compile it under small limits, and follow tokens of its masks.
+// Used by the fuzzers: compiles a grammar under small limits, and follows tokens of its masks.
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,7 @@ class Chain {
     build_.set_block(kNone);
     return *this;
   }
-  // Ends with the op that a layer begins with, and a product of its own.
+  // Ends with the op that a layer starts with, and another product.
   Chain& epilogue() {
     x_ = build_.call("scale", {x_}, {{"by", 1.0}});
     const ValueId head = build_.persistent("head", matrix(32, 8), Role::parameter);
@@ -137,7 +137,7 @@ TEST(BlockClasses, HashIsTheSameOnEveryMachine) {
 TEST(RepeatedBlocks, FlatChain) {
   Chain chain;
   for (int i = 0; i < 6; ++i) chain.layer(kNone);
-  // The chain's `zeros` stands before the layers.
+  // The chain's `zeros` comes before the layers.
   EXPECT_EQ(find_repeated_blocks(chain.graph(), chain.region()), expected_blocks(1, 5, 6, 0));
 }
 
@@ -146,8 +146,8 @@ TEST(RepeatedBlocks, PrologueAndEpilogueStayOutside) {
   chain.prologue();
   for (int i = 0; i < 4; ++i) chain.layer(kNone);
   chain.epilogue();
-  // The epilogue's first op equals a layer's first op: the run could begin one node later, where the normed value and
-  // the stream both cross the boundary; it begins where only the stream does.
+  // The epilogue's first op equals a layer's first op, so the run could begin one node later, where both the normed
+  // value and the stream cross the boundary. It begins where only the stream does.
   const std::vector<int32_t> found = find_repeated_blocks(chain.graph(), chain.region());
   EXPECT_EQ(found, expected_blocks(3, 5, 4, 3));
   set_blocks(chain.graph(), chain.region(), found);

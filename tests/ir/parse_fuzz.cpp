@@ -1,5 +1,5 @@
-// Any text: parse_graph gives a graph or Error(format); what parses prints to a fixed point; what verifies can be
-// rewritten and stays sound.
+// Any text: parse_graph gives a graph or Error(format). What parses prints to a fixed point; what verifies can be
+// rewritten and stays valid.
 #include <cstdlib>
 #include <string_view>
 

@@ -1,4 +1,4 @@
-// Dead code, replacing, inserting, renumbering, and the index they stand on.
+// Dead code, replacing, inserting, renumbering, and the index that they use.
 #include "ir/rewrite.h"
 
 #include <gtest/gtest.h>
@@ -62,10 +62,10 @@ TEST(DeadNodes, EffectsResultsAndTheirInputsStay) {
 }
 
 TEST(DeadNodes, UpdatesOfPersistentStorageStay) {
-  // accumulate has no effect of its own: writing into the persistent accumulator is one, through the whole chain.
+  // accumulate itself has no effect, but writing into the persistent accumulator is one, through the whole chain.
   const std::string chain = "%2: f32[4, 8] = accumulate(%1, %0)\n%3: f32[4, 8] = accumulate(%2, %0)\n";
   EXPECT_EQ(without_dead(chain, 0), chain);
-  // The same into fresh storage that nobody reads is dead.
+  // The same into new storage that is not read is dead.
   EXPECT_EQ(without_dead("%2: f32[4, 8] = zeros() %3: f32[4, 8] = accumulate(%2, %0)", 2), "");
 }
 
@@ -73,7 +73,7 @@ TEST(DeadNodes, LoopThatUpdatesPersistentStorageStays) {
   const std::string loop =
       "%2: f32[4, 8] = loop(%1) {trips=\"n\"} (%3: f32[4, 8]) {\n%4: f32[4, 8] = accumulate(%3, %0)\nyield %4\n}\n";
   EXPECT_EQ(without_dead(loop, 0), loop);
-  // Handing the value through changes nothing.
+  // Passing the value through changes nothing.
   EXPECT_EQ(without_dead("%2: f32[4, 8] = loop(%1) (%3: f32[4, 8]) { yield %3 }", 1), "");
 }
 
@@ -88,7 +88,7 @@ TEST(DeadNodes, LoopsDropDeadCarriedValuesAndBodyNodes) {
 }
 
 TEST(DeadNodes, CarriedValueThatFeedsALiveOneStays) {
-  // The second carried value is read by nobody outside, but the first depends on it from trip to trip.
+  // The second carried value is not read outside the loop, but the first depends on it from trip to trip.
   const std::string loop =
       "%2: f32[4, 8] = zeros()\n%3: f32[4, 8] = zeros() {rows=4}\n"
       "%4: f32[4, 8], %5: f32[4, 8] = loop(%2, %3) (%6: f32[4, 8], %7: f32[4, 8]) {\n%8: f32[4, 8] = add(%6, %7)\n"
@@ -186,7 +186,7 @@ TEST(Index, KnowsDefinitionsUsesAndNesting) {
   EXPECT_EQ(index.definition(param).region, inner);
   EXPECT_EQ(index.definition(param).node, kNone);
   EXPECT_EQ(index.definition(0).region, kNone);
-  EXPECT_GT(index.definition(3).time, index.region(inner).end);  // a loop's output is there after its body
+  EXPECT_GT(index.definition(3).time, index.region(inner).end);  // a loop's output exists after its body
   ASSERT_EQ(index.uses(2).size(), 2u);                           // the loop, then the program's result
   EXPECT_EQ(index.uses(2)[0].node, loop);
   EXPECT_EQ(index.uses(2)[1].node, kNone);

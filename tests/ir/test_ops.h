@@ -20,7 +20,7 @@ class TestOp : public Op {
   OperandNames operands(const Attrs&, size_t inputs) const override { return OperandNames(inputs, "x"); }
 };
 
-// (x) -> x, `count` times; the first may lie in x's storage.
+// (x) -> `count` copies of x; the first may be in x's storage.
 class CopiesOp : public TestOp {
  public:
   CopiesOp(const char* name, size_t inputs, size_t outputs) : name_(name), inputs_(inputs), outputs_(outputs) {}
@@ -37,7 +37,7 @@ class CopiesOp : public TestOp {
   size_t outputs_;
 };
 
-// () -> f32[rows, cols]; without an effect.
+// () -> f32[rows, cols]; no effect.
 class ZerosOp : public TestOp {
  public:
   std::string_view name() const override { return "zeros"; }
@@ -46,7 +46,7 @@ class ZerosOp : public TestOp {
   }
 };
 
-// () -> i32[batch, seq], the symbols by attribute; reads from the host.
+// () -> i32[batch, seq], with the symbols as attributes; reads from the host.
 class NextBatchOp : public TestOp {
  public:
   std::string_view name() const override { return "next_batch"; }
@@ -73,7 +73,7 @@ class LinearOp : public TestOp {
   }
 };
 
-// (ids, table[n, k]) -> ids' shape with k behind it
+// (ids, table[n, k]) -> ids' shape with k appended
 class EmbeddingOp : public TestOp {
  public:
   std::string_view name() const override { return "embedding"; }
@@ -104,7 +104,7 @@ class InPlaceOp : public TestOp {
   bool effect_;
 };
 
-// (x) -> nothing, an effect
+// (x) -> nothing; has an effect
 class SinkOp : public TestOp {
  public:
   std::string_view name() const override { return "sink"; }
@@ -115,7 +115,7 @@ class SinkOp : public TestOp {
   }
 };
 
-// (x) -> x on the tier given by attribute "tier", and a token; copy_wait(x, token) -> x.
+// (x) -> x on the tier of the attribute "tier", and a token; copy_wait(x, token) -> x.
 class CopyStartOp : public TestOp {
  public:
   std::string_view name() const override { return "copy_start"; }
@@ -138,7 +138,8 @@ class CopyWaitOp : public TestOp {
   }
 };
 
-// (x) -> x with another dtype. With attribute "in_place" it must lie in x's storage: legal for equal bytes only.
+// (x) -> x with another dtype. With the attribute "in_place" it must be in x's storage, which is legal only for equal
+// bytes.
 class CastOp : public TestOp {
  public:
   std::string_view name() const override { return "cast"; }
@@ -156,7 +157,7 @@ class CastOp : public TestOp {
   }
 };
 
-// (a, b) -> one output that would have to lie in both
+// (a, b) -> one output that would have to be in the storage of both
 class MergeOp : public CopiesOp {
  public:
   MergeOp() : CopiesOp("merge", 2, 1) {}
@@ -171,7 +172,7 @@ class LoopOp : public TestOp {
   Types infer(std::span<const Type> inputs, const Attrs&) const override { return Types(inputs.begin(), inputs.end()); }
 };
 
-// The op of that name; throws InternalError when there is none.
+// The op with that name; throws InternalError when there is none.
 inline const Op& test_op(std::string_view name) {
   static const CopiesOp scale("scale", 1, 1), relu("relu", 1, 1), add("add", 2, 1), split("split", 1, 2);
   static const ZerosOp zeros;

@@ -1,4 +1,4 @@
-// The text form: what prints, what parses, what is refused and how.
+// The text form: printing, parsing, refusals.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -29,7 +29,7 @@ std::string parse_error(std::string_view text) {
   return "no error";
 }
 
-// Everything the format can say, in canonical form.
+// Everything that the format can express, in canonical form.
 constexpr std::string_view kRich = R"(graph "a \"quoted\" name\n\x01é" {
   symbol batch <= 8
   symbol "odd name" <= 512
@@ -72,7 +72,7 @@ TEST(Text, RichGraphRoundTripsByteForByte) {
   EXPECT_EQ(graph.value(3).role, Role::workspace);
 }
 
-// Parts of a symbol follow it: sizes differ by one at most, and none grows when the symbol falls.
+// Parts of a symbol: their sizes differ by at most one, and none grows when the symbol decreases.
 TEST(Text, PartsOfASymbol) {
   const std::string text =
       "graph \"g\" {\n  symbol s <= 7\n  persistent %0: f32[s:0/3]\n  persistent %1: f32[s:2/3, 4]\n}\n";
@@ -170,7 +170,7 @@ TEST(Text, PrintNodeIsSafeForBrokenGraphs) {
   EXPECT_EQ(print_type(graph, {DType::i8, {Dim::of_symbol(4)}}), "i8[?4]");
 }
 
-// The first block of docs/ir_format.md between fences, with the ops of the tests.
+// The first fenced block of docs/ir_format.md, with the ops of the tests.
 TEST(Text, ExampleOfTheDocumentationIsCanonical) {
   std::ifstream file(HEADROOM_SOURCE_DIR "/docs/ir_format.md");
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());

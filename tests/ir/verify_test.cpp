@@ -1,4 +1,4 @@
-// Every rule of the verifier has a graph that breaks it, and it alone.
+// For every rule of the verifier there is a graph that breaks only that rule.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 using test::test_op;
 
-// A whole, sound graph around the nodes of one program `p`.
+// A complete, valid graph around the nodes of one program `p`.
 Graph program(const std::string& nodes) {
   return parse_graph(R"(graph "g" {
     symbol batch <= 8
@@ -42,12 +42,12 @@ TEST(Verify, SoundGraphsPass) {
   const char* programs[] = {
       "",
       "%2: f32[4, 8] = relu(%0) %3: f32[4, 8] = add(%2, %0) sink(%3)",
-      // In place, then only the new value is read.
+      // In place; afterwards only the new value is read.
       "%2: f32[4, 8] = accumulate(%1, %0) %3: f32[4, 8] = update(%0, %2)",
       // A loop carries an accumulator; the body reads outer values.
       "%2: f32[4, 8] = zeros() %3: f32[4, 8] = loop(%2) (%4: f32[4, 8]) "
       "{ %5: f32[4, 8] = relu(%0) %6: f32[4, 8] = accumulate(%4, %5) yield %6 } sink(%3)",
-      // Carried through unchanged; a fresh value as result.
+      // Carried through unchanged; a new value as result.
       "%2: f32[4, 8] = loop(%1) (%4: f32[4, 8]) { yield %4 } "
       "%3: f32[4, 8] = loop(%2) (%5: f32[4, 8]) { %6: f32[4, 8] = relu(%5) yield %6 }",
       "%2: f32[4, 8]@host, %5: i32[] = copy_start(%0) {tier=\"host\"} %3: f32[4, 8]@host = copy_wait(%2, %5) "
@@ -59,7 +59,7 @@ TEST(Verify, SoundGraphsPass) {
   for (const char* nodes : programs) EXPECT_EQ(rules_of(program(nodes)), "") << nodes;
 }
 
-// What a pass must not leave behind, as text.
+// What a pass must not leave, as text.
 struct Case {
   const char* rule;
   const char* nodes;
@@ -99,7 +99,7 @@ const Case kTextCases[] = {
     {"must-alias-input-dead-after", "%2: f32[4, 8] = zeros() %3: f32[4, 8] = accumulate(%2, %0) yield %2"},
     {"must-alias-input-dead-after", "%2: f32[4, 8] = loop(%1) (%3: f32[4, 8]) { sink(%1) yield %3 }"},
     {"must-alias-input-dead-after", "%2: f32[4, 8] = accumulate(%1, %0) loop() () { loop() () { sink(%1) } }"},
-    // In a loop the next trip reads what this one overwrote.
+    // In a loop, the next trip reads what this one has overwritten.
     {"must-alias-input-dead-after", "%2: f32[4, 8] = zeros() loop() () { %3: f32[4, 8] = accumulate(%2, %0) }"},
     {"must-alias-input-dead-after", "loop() () { %3: f32[4, 8] = update(%0, %1) sink(%0) }"},
     {"loop-results-keep-storage",
@@ -132,7 +132,7 @@ TEST(Verify, TextCasesBreakExactlyTheirRule) {
 }
 
 TEST(Verify, WaitsInAnotherRegionOrTwiceAreRefused) {
-  // The wait lies in a loop: it would wait on every trip (and overwrite a value from outside the loop).
+  // The wait is in a loop: it would wait on every trip (and overwrite a value from outside the loop).
   const std::string start = "%2: f32[4, 8], %9: i32[] = copy_start(%0) ";
   EXPECT_EQ(rules_of(program(start + "loop() () { %3: f32[4, 8] = copy_wait(%2, %9) }")),
             "must-alias-input-dead-after start-has-wait");
@@ -140,7 +140,7 @@ TEST(Verify, WaitsInAnotherRegionOrTwiceAreRefused) {
             "must-alias-input-dead-after start-has-wait");
 }
 
-// What the text form cannot say.
+// What the text form cannot express.
 struct BrokenCase {
   const char* rule;
   std::function<void(Graph&)> damage;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""at_level.py LEVEL COMMAND...: runs COMMAND with ONEDNN_MAX_CPU_ISA=LEVEL, which oneDNN and our own kernels obey.
+"""at_level.py LEVEL COMMAND...: runs COMMAND with ONEDNN_MAX_CPU_ISA=LEVEL, which limits oneDNN and headroom's own kernels.
 
-Only where LEVEL is below the machine's own: at that one the tests run anyway, without a cap, and nothing is run here.
-Exit codes: COMMAND's, 0 at the machine's own level, 77 where the machine lacks LEVEL."""
+Only for a LEVEL below the machine's own. The tests already run at that one without a limit, and nothing runs here. Exit codes:
+COMMAND's; 0 at the machine's own level; 77 if the machine does not support LEVEL."""
 import os
 import sys
 
@@ -12,7 +12,7 @@ LEVELS = {"AVX2": "avx2 fma f16c bmi1 bmi2", "AVX512_CORE": "avx512f avx512bw av
 
 
 def machine_levels():
-    """The levels of this machine, the lowest first; each has all that the ones before it have."""
+    """The levels of this machine, the lowest first; each includes the ones before it."""
     with open("/proc/cpuinfo", encoding="utf-8") as text:
         flags = set(next((line.split(":", 1)[1] for line in text if line.startswith("flags")), "").split())
     found = []

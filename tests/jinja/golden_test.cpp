@@ -1,4 +1,4 @@
-// Our output equals that of jinja2 (tests/jinja/make_goldens.py) to the byte, and errors are errors.
+// The output equals jinja2's byte for byte (tests/jinja/make_goldens.py), and errors are errors.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -17,7 +17,7 @@ const Json& goldens() {
   return *json;
 }
 
-// The case's variables: the shared ones, and its own.
+// The case's variables: the shared ones and its own.
 Json variables_of(const Json& group, const Json& entry) {
   Json variables = goldens()["variables"];
   if (group.contains("variables")) variables.update(group["variables"]);

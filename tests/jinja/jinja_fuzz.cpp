@@ -1,4 +1,4 @@
-// Any template with any variables: an Error or a text, within the limits. The input is a template, a zero byte, and
+// Any template with any variables: an Error or a text within the limits. The input is a template, a zero byte, and
 // JSON.
 #include <algorithm>
 #include <cstdlib>
@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       end = std::max(end, last);
     }
   } catch (const Error&) {
-  } catch (const jinja::Problem&) {  // of the variables
+  } catch (const jinja::Problem&) {  // in the variables
   } catch (const nlohmann::json::exception&) {
   }
   return 0;

@@ -1,4 +1,4 @@
-// JSON -> the values of templates, for tests.
+// Converts JSON to template values, for tests.
 #pragma once
 
 #include <ctime>

@@ -1,4 +1,4 @@
-// What is outside the subset is refused by name and line; what takes too long or too much is stopped.
+// Templates outside the subset are refused with name and line; what takes too long or too much memory is stopped.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -25,7 +25,7 @@ std::string render(const std::string& text, const std::string& variables = "{}")
   return Template::parse(text, "chat template", budget.limits()).render(values.dict(), golden_time(), budget).text;
 }
 
-// The message of the error, with its remedy to follow it.
+// The message of the error, followed by its remedy.
 std::string error_of(const std::string& text) {
   try {
     return "rendered: " + render(text);

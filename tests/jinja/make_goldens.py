@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes goldens.json: what jinja2, set up as transformers renders chat templates, makes of the templates beside this file.
+"""Writes goldens.json: the output of jinja2, set up as transformers renders chat templates, for the templates of this folder.
 
-Needs PyPI's jinja2 3.1.6. Templates: families.jinja and constructs.jinja, cut at lines "=== NAME [| JSON variables]".
-Every template of families.jinja is rendered with every conversation, with and without add_generation_prompt; those of
+Needs PyPI's jinja2 3.1.6. Templates: families.jinja and constructs.jinja, split at lines "=== NAME [| JSON variables]". Every
+template of families.jinja is rendered with every conversation, with and without add_generation_prompt; those of
 constructs.jinja once with each of their variables.
 """
 import datetime
@@ -64,7 +64,7 @@ class Raised(jinja2.TemplateError):
 
 
 class Marks(jinja2.ext.Extension):
-    """The tag `generation`: notes the range of what stands inside."""
+    """The tag `generation`: records the range of its contents."""
     tags = {'generation'}
     sink = None
 
@@ -108,7 +108,7 @@ def render(env, source, variables):
         return result
     except Raised as error:
         return {'error': 'raised', 'said': str(error)}
-    except Exception as error:  # whatever Python raises is an error for us too
+    except Exception as error:  # whatever Python raises is an error in headroom too
         return {'error': 'failed'}
 
 

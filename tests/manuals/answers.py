@@ -1,4 +1,4 @@
-"""Looks into the answers of headroom: a path language over JSON, sizes, and the checks of the table."""
+"""Reads headroom's answers: a path language over JSON, sizes, and the checks of the table."""
 import re
 
 UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "KB": 10**3, "MB": 10**6, "GB": 10**9}
@@ -38,8 +38,8 @@ def choose(value, selector, path):
 
 
 def look(answers, path):
-    """The value at a path such as "remedies[micro-batch].saves_bytes"; one that begins with "against." is of the
-    second command's answer."""
+    """The value at a path such as "remedies[micro-batch].saves_bytes"; a path that begins with "against." reads the second
+    command's answer."""
     value = answers["answer"]
     rest = path
     if path.startswith("against."):
@@ -50,7 +50,7 @@ def look(answers, path):
 
 
 def number(answers, path):
-    """A number at a path, or the sum over a list of paths, of which "-path" counts negative."""
+    """A number at a path, or the sum over a list of paths, where "-path" is subtracted."""
     if isinstance(path, list):
         return sum(-number(answers, p[1:]) if p.startswith("-") else number(answers, p) for p in path)
     value = look(answers, path)
@@ -125,7 +125,7 @@ def at_path(answers, check):
 
 
 def failure_of(answers, check):
-    """Why a check fails; empty when it holds."""
+    """Why a check fails; empty when it passes."""
     try:
         if "text" in check:
             return said(answers["text"], {"says": check["text"]}, "the long answer")

@@ -5,8 +5,8 @@ from answers import Missing, look
 
 INTRODUCTION = """# The manuals, line by line
 
-Five manuals tell people what to try by hand when memory runs out. `tests/manuals` maps every line of them to what headroom must
-answer, and runs the commands; this page is written by it (`python3 tests/manuals/run_manuals.py HEADROOM --write docs/manuals.md`).
+Five manuals tell people what to try by hand when memory runs out. `tests/manuals` assigns to each line the answer that
+headroom must give, and runs the commands; it also writes this page (`python3 tests/manuals/run_manuals.py HEADROOM --write docs/manuals.md`).
 The commands are those of the test, run from the root of the repository. A claim *holds*, holds *in part*, is *stale* (it was
 true once) or *wrong*; the answer says why. Figures are headroom's own estimates for the job in the command.
 """
@@ -31,7 +31,7 @@ def shown(path, value):
 
 
 def filled(template, answers):
-    """A template's {paths} replaced by the figures of a run."""
+    """A template with {paths} replaced by the figures of a run."""
 
     def fill(match):
         path, _, unit = match.group(1).partition(":")
@@ -60,7 +60,7 @@ def row(entry, text):
 
 
 def page(manuals, texts):
-    """`manuals`: the tables; `texts`: the filled answer of every entry's id."""
+    """`manuals`: the tables; `texts`: the completed answers, by the entry's id."""
     out = INTRODUCTION
     for manual in manuals:
         claims = [entry for entry in manual["entries"] if entry["kind"] != "narration"]

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Holds headroom to the five manuals that it replaces: run_manuals.py HEADROOM [--doctor PROGRAM] [--only ID]
-[--write PAGE | --page PAGE].
+"""Checks headroom against the five manuals that it replaces: run_manuals.py HEADROOM [--doctor PROGRAM] [--only ID] [--write PAGE
+| --page PAGE].
 
-Fails when a table (M0.json to M4.json beside this file) is malformed, when an answer is not what its table expects, or when
-PAGE is out of date; where the manuals lie beside the repository, also when a line of one is in no table. Exit codes: 0 all
-passed, 1 failures. --doctor names a program that answers in place of `HEADROOM doctor`; --only runs the
-entries whose id begins so; --write rewrites PAGE, --page compares it."""
+Fails when a table (M0.json to M4.json in this folder) is malformed, when an answer is not what its table expects, or when PAGE
+is out of date; if the manuals are next to the repository, also when a line of one is in no table. Exit codes: 0 all passed, 1
+failures. --doctor names a program that answers instead of `HEADROOM doctor`; --only runs the entries whose id starts with ID;
+--write rewrites PAGE, --page compares it."""
 import argparse
 import hashlib
 import json
@@ -27,7 +27,7 @@ ROOT = HERE.parent.parent
 MANUALS = SHARED / "manuals"
 KINDS = {"advice", "option", "figure", "caveat", "narration"}
 VERDICTS = {"holds", "in part", "stale", "wrong"}
-COPIED_WORDS = 8  # as many words in a row as a claim may never share with its manual
+COPIED_WORDS = 8  # a claim must never share this many consecutive words with its manual
 
 
 class Runner:
@@ -50,7 +50,7 @@ class Runner:
         return words[:place] + [option] + words[place:]
 
     def answer(self, words, verbose):
-        """Exit code, the JSON answer, the long text where asked for, and the files written."""
+        """Exit code, the JSON answer, the detailed text if asked for, and the written files."""
         key = (tuple(words), verbose)
         if key in self.known:
             return self.known[key]
@@ -71,7 +71,7 @@ def words_in(text):
 
 
 def malformed(entry, manual_words):
-    """What is wrong with an entry itself."""
+    """Errors in an entry itself."""
     if entry["kind"] not in KINDS:
         return f"unknown kind '{entry['kind']}'"
     if entry["kind"] == "narration":
@@ -93,7 +93,7 @@ def label_of(manual, entry):
 
 
 def check_table(manual, manual_words, failures):
-    """Every entry is well formed and stands once."""
+    """Every entry is well formed and occurs once."""
     ids = set()
     for entry in manual["entries"]:
         label = label_of(manual, entry)
@@ -105,7 +105,7 @@ def check_table(manual, manual_words, failures):
 
 
 def check_coverage(manual, lines, failures):
-    """Every line that is not blank stands in an entry."""
+    """Every non-blank line is in an entry."""
     covered = set()
     for entry in manual["entries"]:
         for first, last in entry["lines"]:
@@ -118,7 +118,7 @@ def check_coverage(manual, lines, failures):
 
 
 def check_manual(manual, failures):
-    """The table, and beside the manual's text, where that is at hand, its coverage."""
+    """Checks the table and, if the manual's text is available, that it covers all of it."""
     text = MANUALS / f"{manual['manual']}.txt"
     if not MANUALS.is_dir():
         check_table(manual, "", failures)
@@ -132,13 +132,13 @@ def check_manual(manual, failures):
 
 
 def exit_code(words, answer):
-    """What a command that answered must have ended with: 3 says that a job, without any error yet, does not fit."""
+    """The exit code that an answering command must have: 3 says that a job without an error does not fit."""
     refused = words[0] == "doctor" and answer.get("fits") is False and not answer.get("messages")
     return 3 if refused or answer.get("feasible") is False else 0
 
 
 def check_entry(entry, runner, failures):
-    """Runs an entry; the text of its answer."""
+    """Runs an entry; returns the text of its answer."""
     verbose = any("text" in check for check in entry["expect"])
     answers = dict(runner.answer(entry["command"], verbose))
     if "against" in entry:

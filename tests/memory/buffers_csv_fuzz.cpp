@@ -1,4 +1,4 @@
-// Arbitrary bytes as CSV: either a stated error, or offsets that the checker accepts.
+// Arbitrary bytes as CSV: an error, or offsets that the checker accepts.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

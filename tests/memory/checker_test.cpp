@@ -57,7 +57,7 @@ TEST(Checker, SurvivesHostileNumbers) {
   EXPECT_TRUE(find_violation(negative, {{0}, 0}, 1));
 }
 
-// Moving one buffer of an assignment into another that lives with it is always found.
+// Moving one buffer of an assignment onto another that is alive with it is always detected.
 TEST(Checker, CatchesEveryMutation) {
   std::mt19937_64 random(7);
   int mutations = 0;

@@ -18,8 +18,8 @@
 namespace headroom {
 namespace {
 
-// The smallest peak by trying all orders: placed in order of offset, each buffer of some optimal assignment lies on top
-// of what was placed before it.
+// The smallest peak, by trying all orders: in some optimal assignment, in order of offset, each buffer lies directly on
+// top of earlier ones.
 int64_t brute_force_peak(const std::vector<Buffer>& buffers) {
   std::vector<size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -42,9 +42,9 @@ int64_t brute_force_peak(const std::vector<Buffer>& buffers) {
   return best;
 }
 
-// Whether the buffers fit, by trying to place any of the remaining ones next on top of what conflicts with it. Tries
-// orders of rising (offset, index) only, from (floor, last) on, so that all remaining ones live above `floor`; a slot
-// where they cannot is the only other reason to give up.
+// Whether the buffers fit, by trying each remaining buffer next, on top of those that it conflicts with. Tries only
+// orders of rising (offset, index), starting at (floor, last), so that all remaining buffers end up above `floor`. It
+// also gives up at a slot where that is impossible.
 bool fits_by_trying(const std::vector<Buffer>& buffers, std::vector<int64_t>& offsets, int64_t capacity,
                     int64_t floor = 0, size_t last = 0) {
   for (const Buffer& begin : buffers) {
@@ -90,7 +90,7 @@ TEST(Exact, MatchesBruteForce) {
   }
 }
 
-// Where the optimum lies above the lower bound, infeasibility has to be found by search: wrong pruning shows here.
+// If the optimum is above the lower bound, infeasibility must be found by search, which shows wrong pruning.
 TEST(Exact, DecidesTightProblemsAsTryingDoes) {
   std::mt19937_64 random(5);
   int infeasible = 0;

@@ -11,7 +11,7 @@
 namespace headroom {
 namespace {
 
-// A graph from text, its liveness, and look-ups by the names that the text gives its values.
+// A graph from text, its liveness, and lookups by the names in the text.
 class Lives {
  public:
   explicit Lives(const std::string& programs) {
@@ -50,7 +50,7 @@ TEST(Liveness, AValueLivesFromItsDefinitionThroughItsLastUse) {
     %6: f32[16] "e" = add(%3, %5)
   })");
   EXPECT_EQ(lives.life("b"), (Life{1, 5}));
-  EXPECT_EQ(lives.life("c"), (Life{2, 3}));  // read by nothing: live where it is written
+  EXPECT_EQ(lives.life("c"), (Life{2, 3}));  // never read: live where it is written
   EXPECT_EQ(lives.liveness().slots.size(), 5u);
 }
 

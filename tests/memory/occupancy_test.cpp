@@ -9,7 +9,7 @@
 namespace headroom {
 namespace {
 
-// The same search by brute force over all placed items.
+// The same search by brute force over all items with an offset.
 int64_t plain_gap(const std::vector<std::pair<TimelineItem, int64_t>>& placed, const TimelineItem& item, FitRule rule) {
   std::vector<std::pair<int64_t, int64_t>> taken;
   for (const auto& [other, offset] : placed) {
@@ -30,7 +30,7 @@ int64_t plain_gap(const std::vector<std::pair<TimelineItem, int64_t>>& placed, c
   return best >= 0 ? best : cursor;
 }
 
-// Every few items goes to a random height, so that gaps of many sizes appear.
+// Every few items one gets a random offset, so that there are gaps of many sizes.
 void compare_with_plain_search(uint64_t seed, int count, int64_t slots, FitRule rule) {
   std::mt19937_64 random(seed);
   const Timeline timeline = make_timeline(testing::random_buffers(random, count, slots, 50), 1);

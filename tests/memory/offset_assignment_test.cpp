@@ -135,7 +135,7 @@ TEST(OffsetAssignments, DecisionModeStopsAtTheCapacity) {
   AssignmentOptions options;
   options.capacity = 2 * bound;
   EXPECT_LE(assign_offsets(buffers, options).peak, options.capacity);
-  options.capacity = bound - 64;  // impossible: the answer comes without search and is sound
+  options.capacity = bound - 64;  // impossible: the answer comes without search and is valid
   const OffsetAssignment assignment = assign_offsets(buffers, options);
   EXPECT_GT(assignment.peak, options.capacity);
   EXPECT_EQ(find_violation(buffers, assignment, 64), std::nullopt);

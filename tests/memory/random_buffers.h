@@ -21,9 +21,8 @@ inline std::vector<Buffer> random_buffers(std::mt19937_64& random, int count, in
   return buffers;
 }
 
-// Buffers whose live sizes sum to exactly `height` in every one of `slots` slots: in each slot two live buffers die and
-// new ones of the same total are born, of 2 to 5 bytes where that sums up. Some have no assignment of that
-// height.
+// Buffers whose live sizes sum to exactly `height` in each of `slots` slots: in each slot two live buffers end and new
+// ones with the same total start, of 2 to 5 bytes if possible. Some have no assignment of that height.
 inline std::vector<Buffer> tight_buffers(std::mt19937_64& random, int64_t slots, int64_t height) {
   const auto below = [&random](int64_t bound) { return static_cast<int64_t>(random() % static_cast<uint64_t>(bound)); };
   std::vector<Buffer> buffers;
@@ -51,7 +50,7 @@ inline std::vector<Buffer> tight_buffers(std::mt19937_64& random, int64_t slots,
   return buffers;
 }
 
-// The pieces of a slots x height rectangle cut at random: they fit into `height` without any gap.
+// The pieces of a slots x height rectangle cut at random: they fit in `height` without a gap.
 inline std::vector<Buffer> dissected_buffers(std::mt19937_64& random, int64_t slots, int64_t height, int cuts) {
   struct Piece {
     int64_t left, right, bottom, top;

@@ -5,7 +5,7 @@
 namespace headroom::testing {
 namespace {
 
-// Records ops one per slot; a tensor lives from the op that makes it to the last op that reads it.
+// Records one op per slot; a tensor lives from the op that makes it to the last op that reads it.
 class Tape {
  public:
   using Tensor = size_t;

@@ -8,18 +8,18 @@
 
 namespace headroom::testing {
 
-// What backward needs of a layer, and how it gets it.
+// How backward gets what it needs of a layer.
 enum class KeptActivations {
-  all,            // everything saved in forward
-  cheap_dropped,  // norms, activations and attention probabilities recomputed right before use
-  input_only,     // the layer's input saved, the whole forward recomputed in backward
+  all,            // everything is saved in forward
+  cheap_dropped,  // norms, activations and attention probabilities are recomputed directly before use
+  input_only,     // the layer's input is saved, and the whole forward is recomputed in backward
   mixed,          // early layers input_only, middle layers cheap_dropped, late layers all
 };
 
 enum class WeightGradients {
-  fused,        // consumed by the weight update right after backward of the weight
-  kept,         // live until the optimizer steps after backward
-  accumulated,  // persistent buffers, added into
+  fused,        // consumed by the weight's update directly after its backward
+  kept,         // live until the optimizer step after backward
+  accumulated,  // persistent buffers that are added to
 };
 
 struct TransformerTimeline {

@@ -1,4 +1,4 @@
-// Memory that runs out ends the program where the caller would not look, and is told to libraries that do.
+// When memory runs out, the program ends if its own code would not check, and libraries that check get the error.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -10,7 +10,7 @@
 
 namespace {
 
-constexpr size_t kBeyond = size_t{1} << 49;  // more than a process has addresses
+constexpr size_t kBeyond = size_t{1} << 49;  // more than a process's address space
 constexpr const char* kMessage = "^error: out of memory\n  give a smaller --memory, or free memory\n$";
 
 void* own_posix_memalign(size_t bytes) {

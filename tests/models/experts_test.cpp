@@ -1,4 +1,4 @@
-// Families with experts: what config.json says, the parameters counted, the names of a checkpoint, what is refused.
+// Families with experts: config.json, parameter counts, the names in checkpoints, refusals.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -58,7 +58,7 @@ TEST(ExpertSpec, VariantsOfTheTwoFamilies) {
   const Json window{{"sliding_window", 512}};
   EXPECT_EQ(spec_of(changed(kQwen, window)).windows[0], 0);
   EXPECT_EQ(spec_of(changed(changed(kQwen, window), {{"use_sliding_window", true}})).windows[0], 512);
-  // The newer spelling of the number of experts.
+  // The newer key for the number of experts.
   EXPECT_EQ(spec_of(changed(kQwen, {{"num_experts", nullptr}, {"num_local_experts", 16}})).experts.count, 16);
 }
 
@@ -124,7 +124,7 @@ TEST(ExpertSpec, LoadsAreBalancedWhereRouterLogitsAreAskedFor) {
   EXPECT_NE(refusal(negative).find("router_aux_loss_coef"), std::string::npos);
 }
 
-// Nodes of one layer: the router reads the same normalised hidden states as the copies.
+// The nodes of one layer: the router reads the same normalised hidden states as the copies.
 TEST(ExpertSpec, ALayerRoutesDispatchesAndCombines) {
   const Graph graph = build_training_forward(spec_of(changed(kMixtral, {{"num_hidden_layers", 1}})), 2, 16);
   std::map<std::string, int> counts;

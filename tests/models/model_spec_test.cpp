@@ -1,4 +1,4 @@
-// Families and geometry: what config.json says, what is refused.
+// Families and geometry: config.json, refusals.
 #include "models/model_spec.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ std::vector<Published> published_models() {
   return rows;
 }
 
-// The published count of the row's class; encoders list one per kind of head.
+// The published count for the row's class; encoders list one per kind of head.
 std::string expected_count(const Published& row) {
   if (!row.parameters.starts_with("{")) return row.parameters;
   const std::string key = row.architecture.ends_with("ForMaskedLM") ? "'masked_lm_head(tied)': " : "'with_pooler': ";
@@ -160,7 +160,7 @@ TEST(ModelSpec, CountsBySizes) {
   EXPECT_EQ(parameter_count(biased), parameter_count(spec) + 3 * (48 + 16 + 16 + 48 + 80 + 80 + 48));
 }
 
-// Of all families but GPT-2 and GPT-NeoX, as transformers builds them.
+// For all families except GPT-2 and GPT-NeoX, as built by transformers.
 TEST(ModelSpec, PaddingRowsAreThoseOfTheFamilies) {
   for (const TinyModel& model : tiny_families()) {
     const ModelSpec spec = read_model_spec(HfConfig::parse(model.config.dump(), "c.json"));
@@ -209,7 +209,7 @@ TEST(ModelSpec, OtherClassesOfAFamilyAreRefusedByName) {
   EXPECT_MENTIONS(text, "LlamaForCausalLM");
 }
 
-// What a published config says beyond sizes.
+// What a published config contains besides sizes.
 TEST(ModelSpec, VariantsOfPublishedConfigs) {
   const auto spec = [](const char* name) { return open_model(kModels / name).spec; };
   const ModelSpec gemma2 = spec("gemma2-9b");
@@ -253,7 +253,7 @@ TEST(ModelSpec, EncodersAndTheirHeads) {
   const ModelSpec classes = read_model_spec(HfConfig::parse(config.dump(), "c.json"));
   EXPECT_EQ(classes.objective, Objective::classification);
   EXPECT_EQ(classes.classes, 3);
-  EXPECT_EQ(classes.max_positions, 64);  // the first two rows of the table belong to padding
+  EXPECT_EQ(classes.max_positions, 64);  // the first two rows of the table are for padding
   EXPECT_FALSE(classes.causal || classes.tied);
   EXPECT_NO_THROW(build_training_forward(classes, 2, 64));
   EXPECT_THROW(build_generation(classes, 16, 4, DType::f32), Error);
@@ -305,7 +305,7 @@ TEST(ModelSpec, LongropeFactorsFitTheHeads) {
   EXPECT_MENTIONS(with(Json::array()), "short_factor");
 }
 
-// The weights that a family names are those that the table of families, which doctor counts from, says it has.
+// The weights that a family names are those that the table of families says it has, from which doctor counts.
 TEST(ModelSpec, WeightsAreThoseOfTheTableOfFamilies) {
   for (const Family& family : families()) {
     SCOPED_TRACE(family.architecture);

@@ -1,4 +1,4 @@
-// A tiny model of every family that is built, by the keys of config.json that the families read.
+// A tiny model of every supported family, with the config.json keys that the families read.
 #pragma once
 
 #include <cctype>
@@ -11,7 +11,7 @@
 namespace headroom {
 
 struct TinyModel {
-  std::string name;  // of a test: letters and digits
+  std::string name;  // for test names: letters and digits
   Json config;
 };
 
@@ -19,7 +19,7 @@ inline bool is_encoder(const Family& family) {
   return family.model_type.ends_with("bert") || family.model_type == "roberta";
 }
 
-// The keys of all families together: each reads its own.
+// The keys of all families together; each family reads its own.
 inline Json tiny_config(const Family& family) {
   const bool gemma = family.model_type.starts_with("gemma"), neox = family.model_type == "gpt_neox";
   const bool gelu = is_encoder(family) || neox || family.model_type == "starcoder2";
@@ -53,7 +53,7 @@ inline Json tiny_config(const Family& family) {
   return config;
 }
 
-// What else a config of the family may ask for.
+// Other keys that a config of the family may have.
 inline Json tiny_variant(const Family& family) {
   Json changes{{"sliding_window", 8},           {"output_router_logits", true}, {"attention_bias", true},
                {"decoder_sparse_step", 2},      {"norm_topk_prob", true},       {"use_parallel_residual", false},
@@ -63,7 +63,7 @@ inline Json tiny_variant(const Family& family) {
   return changes;
 }
 
-// Each family as tiny_config() has it and with tiny_variant(); those without a head leave out.
+// Each family with tiny_config() and with tiny_variant(), except those without a head.
 inline std::vector<TinyModel> tiny_families() {
   std::vector<TinyModel> models;
   for (const Family& family : families()) {

@@ -38,8 +38,8 @@ std::vector<Case> cases() {
 }
 
 struct Tolerance {
-  double element;   // of o and lse
-  double relative;  // of the gradients, by norm
+  double element;   // tolerance of o and lse
+  double relative;  // tolerance of the gradients, by norm
 };
 Tolerance tolerance(const Case& c) {
   if (c.dtype == DType::f16) return {1.25e-3, 1e-3};
@@ -70,7 +70,7 @@ void expect_grad(const Case& c, const std::string& implementation) {
   ASSERT_EQ(result.outputs.size(), 3u);
   const double limit = tolerance(c).relative;
   EXPECT_LT(relative_distance(result.outputs[2], expected.dv), limit);
-  if (c.queries == 1 || c.window == 1) return;  // one visible key: dq and dk vanish but for rounding
+  if (c.queries == 1 || c.window == 1) return;  // with one visible key, dq and dk are only rounding errors
   EXPECT_LT(relative_distance(result.outputs[0], expected.dq), limit);
   EXPECT_LT(relative_distance(result.outputs[1], expected.dk), limit);
 }
@@ -149,7 +149,7 @@ TEST(Attention, LargeScoresDoNotOverflow) {
   }
 }
 
-// Scores that differ by far more than a numerator may grow, over more than one step of keys.
+// Scores that differ by far more than a numerator may grow, over several steps of keys.
 TEST(Attention, SharpScoresFollowTheFormula) {
   for (DType dtype : {DType::f32, DType::bf16})
     for (const Case& c : {Case{1, 700, 2, 1, 16, true, 0, 30.0, dtype}, Case{1, 700, 1, 1, 16, true, 90, 30.0, dtype},
@@ -179,7 +179,7 @@ TEST(Attention, NanInOneKeyReachesTheQueriesThatSeeIt) {
   }
 }
 
-// The Highway code under each target this machine and build have, the AVX2 one included.
+// The Highway code for each target of this machine and build, AVX2 included.
 TEST(Attention, EveryTargetFollowsTheFormula) {
   const int64_t supported = hwy::SupportedTargets();
   for (const int64_t target : {HWY_AVX3, HWY_AVX2, HWY_NEON}) {
@@ -215,7 +215,7 @@ TEST(Attention, RepeatedRunsGiveTheSameBits) {
   }
 }
 
-// Row `row` of a batch as a batch of its own.
+// Row `row` of a batch as a separate batch.
 Tensor row_of(const Tensor& tensor, int64_t row) {
   std::vector<int64_t> dims = tensor.type().dims;
   const int64_t bytes = tensor.bytes() / dims[0];
@@ -252,7 +252,7 @@ TEST(Attention, RowOfABatchIsTheRowAlone) {
   }
 }
 
-// The first `rows` positions of batch row `row`, alone.
+// The first `rows` positions of batch row `row`, as a separate batch.
 Tensor prefix_of(const Tensor& tensor, int64_t row, int64_t rows) {
   const std::vector<int64_t>& dims = tensor.type().dims;
   Tensor prefix(tensor.type().dtype, {1, rows, dims[2]});
@@ -261,16 +261,16 @@ Tensor prefix_of(const Tensor& tensor, int64_t row, int64_t rows) {
   return prefix;
 }
 
-// Both directions, keys behind a row's length hidden: as if the row ended there.
+// Not causal, with the keys after a row's length hidden: as if the row ended there.
 TEST(Attention, PaddingIsNotSeen) {
   for (DType dtype : {DType::f32, DType::bf16}) {
     const Case c{4, 150, 4, 2, 32, false, 0, 0, dtype};
     const std::vector<int64_t> lengths{150, 1, 33, 128};
     Inputs in = random_inputs(c);
-    for (int64_t row = 0; row < c.batch; ++row)  // no gradient comes from padding
+    for (int64_t row = 0; row < c.batch; ++row)  // padding contributes no gradient
       for (int64_t i = lengths[static_cast<size_t>(row)] * 128; i < 150 * 128; ++i)
         in.grad_o.set(row * 150 * 128 + i, 0);
-    const Tensor limits(DType::i32, {4}, {150, 0, 33, 128});  // a row of nothing counts as one of one
+    const Tensor limits(DType::i32, {4}, {150, 0, 33, 128});  // an empty row counts as one of length one
     const std::vector<Tensor> inputs{in.q, in.k, in.v, limits};
     const double limit = dtype == DType::f32 ? 5e-6 : 2e-2;
     for (const std::string& implementation : implementations("attention", inputs, c.attrs())) {
@@ -289,7 +289,7 @@ TEST(Attention, PaddingIsNotSeen) {
         EXPECT_LT(relative_distance(part(forward.outputs[0]), expected.o), limit);
         const NaiveGrad wanted = naive_grad(alone, q, k, v, values_of(part(in.grad_o)));
         EXPECT_LT(relative_distance(part(grad.outputs[2]), wanted.dv), limit);
-        if (alone.queries > 1) {  // one visible key: dq and dk vanish but for rounding
+        if (alone.queries > 1) {  // with one visible key, dq and dk are only rounding errors
           EXPECT_LT(relative_distance(part(grad.outputs[0]), wanted.dq), limit);
           EXPECT_LT(relative_distance(part(grad.outputs[1]), wanted.dk), limit);
         }

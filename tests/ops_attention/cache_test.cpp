@@ -141,7 +141,7 @@ TEST(AttentionCached, DecodingDoesNotDependOnTheTeam) {
   set_threads(held);
 }
 
-// Offsets a broken caller could hand over: nothing outside the cache is read or written, nothing hangs.
+// Offsets from a broken caller: nothing outside the cache is read or written, and nothing hangs.
 TEST(AttentionCached, HostileOffsetsStayInside) {
   const Attrs attrs{{"heads", int64_t{2}}, {"kv_heads", int64_t{1}}};
   for (int64_t rows : {1, 5})

@@ -1,4 +1,4 @@
-// Which probabilities attention drops: the share, independence, and the same ones whatever computes them.
+// Which probabilities attention drops: their share, independence, and that every implementation drops the same.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -7,7 +7,7 @@
 namespace headroom::op_test {
 namespace {
 
-// Uniform probabilities of 64 keys whose values are the rows of the identity: o of a head is its mask over 64.
+// Uniform probabilities of 64 keys whose values are the rows of the identity, so that a head's o shows its mask.
 struct MaskCall {
   Case c{3, 64, 5, 1, 64, false};
 
@@ -52,7 +52,7 @@ TEST(AttentionDropout, DropsItsShareAndScalesTheRest) {
   }
 }
 
-// Neighbouring keys (of one draw and of two), queries, heads and batch rows are dropped independently.
+// Neighbouring keys (with common and separate random bits), queries, heads and batch rows are dropped independently.
 TEST(AttentionDropout, ScoresAreIndependent) {
   const MaskCall call(0.5);
   const Values mask = call.mask(call.c.hyper());  // [batch, query, head, key]
@@ -139,7 +139,7 @@ TEST(AttentionDropout, RateZeroIsTheNodeWithoutIt) {
   }
 }
 
-// The sums of dk and dv over heads that share keys, under masks of their own, where rows have padding or segments.
+// The sums of dk and dv over heads that share keys, with separate masks, for rows with padding or segments.
 TEST(AttentionDropout, StandsBesideMasks) {
   for (DType dtype : {DType::f32, DType::bf16})
     for (const bool causal : {false, true}) {
@@ -164,7 +164,7 @@ TEST(AttentionDropout, StandsBesideMasks) {
     }
 }
 
-// A draw is booked as work for each pair that sees each other; no byte of scratch is.
+// Random bits count as work for each visible pair; they take no scratch.
 TEST(AttentionDropout, WorkCountsTheDraws) {
   for (DType dtype : {DType::f32, DType::bf16}) {
     Case c{2, 100, 4, 2, 64, true, 0, 0, dtype};

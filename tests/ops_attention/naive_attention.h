@@ -1,4 +1,4 @@
-// Attention and its gradient as the formulas say, in double, with the whole matrix of probabilities.
+// Attention and its gradient by the formulas, in double, with the whole matrix of probabilities.
 #pragma once
 
 #include <cmath>
@@ -42,14 +42,14 @@ struct Case {
   bool sees(int64_t query, int64_t key) const {
     return (!causal || key <= query) && (window == 0 || key > query - window);
   }
-  // Seed and step of the draws.
+  // Seed and step of the random bits.
   Tensor hyper(uint64_t seed = 42, uint32_t step = 3) const {
     Tensor hyper = Tensor::filled(DType::f32, {16}, 0);
     std::memcpy(hyper.as<float>() + 6, &seed, sizeof(seed));
     std::memcpy(hyper.as<float>() + 8, &step, sizeof(step));
     return hyper;
   }
-  // What a probability is multiplied with, written out: 16 bits for each score, by (seed, step, tensor, row, key).
+  // The factor of a probability, written out: 16 bits per score, by (seed, step, tensor, row, key).
   double kept(int64_t b, int64_t h, int64_t i, int64_t j) const {
     if (dropout == 0) return 1;
     const uint64_t key = mix64(mix64(mix64(42) ^ static_cast<uint64_t>(tensor)) ^ 3);
@@ -59,7 +59,7 @@ struct Case {
     const double below = std::round(dropout * 65536);
     return (word >> 16 * (j % 2) & 0xffff) < below ? 0 : 65536 / (65536 - below);
   }
-  // The inputs of the op: `own`, and with dropout the scalars.
+  // The op's inputs: `own`, and with dropout the scalars.
   std::vector<Tensor> inputs(std::vector<Tensor> own) const {
     if (dropout > 0) own.push_back(hyper());
     return own;

@@ -1,5 +1,5 @@
-// The paged key-value cache: rows of many sequences, whose keys and values lie in blocks of one pool. Compared with
-// attention over each sequence's own cache, and bit for bit with themselves in other company.
+// The paged key-value cache: rows of many sequences, whose keys and values are in blocks of one pool. Compared with
+// attention over each sequence's own cache, and bitwise with the same rows among others.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -19,7 +19,7 @@ struct PagedCase {
   DType q = DType::f32, kv = DType::f32;
   int64_t block_tokens = 16;
 
-  // Of the rows that are appended.
+  // dtype of the appended rows.
   DType row() const { return kv == DType::i8 ? DType::f32 : kv; }
   Attrs attrs() const {
     Attrs attrs{{"heads", heads}, {"kv_heads", kv_heads}, {"window", window}};
@@ -50,7 +50,7 @@ struct Codes {
   float scale;
 };
 
-// The formula of an int8 pool for `dim` elements from `first` on.
+// The formula of an int8 pool for `dim` elements starting at `first`.
 Codes codes_of(const Tensor& x, int64_t first, int64_t dim) {
   float most = 0;
   for (int64_t i = 0; i < dim; ++i) most = std::max(most, std::fabs(static_cast<float>(x.at(first + i))));
@@ -62,7 +62,7 @@ Codes codes_of(const Tensor& x, int64_t first, int64_t dim) {
   return out;
 }
 
-// What the pool keeps of appended rows.
+// What the pool stores for appended rows.
 Tensor kept(const PagedCase& c, const Tensor& rows) {
   if (c.kv != DType::i8) return rows;
   Tensor out(DType::f32, rows.type().dims);
@@ -90,7 +90,7 @@ Tensor integers(const std::vector<int64_t>& dims, const std::vector<int64_t>& va
   return Tensor(DType::i32, dims, std::vector<double>(values.begin(), values.end()));
 }
 
-// A pool with room for the sequences, each of whose blocks lie where `seed` puts them.
+// A pool with room for the sequences; `seed` determines where their blocks are.
 class Pool {
  public:
   Pool(const PagedCase& c, const std::vector<Sequence>& sequences, uint64_t seed)
@@ -101,10 +101,10 @@ class Pool {
     std::iota(places.begin(), places.end(), 0);
     std::shuffle(places.begin(), places.end(), std::mt19937_64(seed));
     table_.assign(places.begin(), places.end() - 3);
-    k_ = v_ = Tensor(c.kv, {1, count * c.block_tokens, c.kv_heads * pool_head_width(c.kv, c.dim)});  // of NaN
+    k_ = v_ = Tensor(c.kv, {1, count * c.block_tokens, c.kv_heads * pool_head_width(c.kv, c.dim)});  // filled with NaN
   }
 
-  // A step: appends the keys and values of the rows, then attends.
+  // One step: appends the keys and values of the rows, then attends.
   Tensor run(const Rows& rows, const std::string& only) {
     const auto count = static_cast<int64_t>(rows.size());
     Tensor q = Tensor::filled(c_.q, {count, 1, c_.heads * c_.dim}, 1);
@@ -140,8 +140,8 @@ class Pool {
   Tensor k_, v_;
 };
 
-// The rows of every sequence, in steps of at most `most` rows; with `mixed` sequences take turns and padding comes
-// between.
+// The rows of every sequence, in steps of at most `most` rows; with `mixed`, sequences take turns with padding between
+// them.
 std::vector<Rows> steps_of(const std::vector<Sequence>& sequences, int64_t most, bool mixed) {
   std::vector<Rows> steps(1);
   const auto add = [&](const Row& row) {
@@ -164,7 +164,7 @@ std::vector<Rows> steps_of(const std::vector<Sequence>& sequences, int64_t most,
   return steps;
 }
 
-// The outputs of all sequences, [1, length, width] each, when they are run in these steps.
+// The outputs of all sequences, [1, length, width] each, run in these steps.
 std::vector<Tensor> run_steps(const PagedCase& c, const std::vector<Sequence>& sequences,
                               const std::vector<Rows>& steps, uint64_t placement, const std::string& only) {
   Pool pool(c, sequences, placement);
@@ -286,7 +286,7 @@ TEST(KvAppendPaged, WritesCodesAndTheirScales) {
   constexpr int64_t kDim = 6, kHeads = 2, kWide = kHeads * (kDim + 4);
   for (DType from : {DType::f32, DType::bf16, DType::f16}) {
     Tensor rows = Tensor::random(from, {4, 1, kHeads * kDim}, 1, 5);
-    for (int64_t i = 0; i < kDim; ++i) rows.set(i, 0);        // row 0, head 0: no scale
+    for (int64_t i = 0; i < kDim; ++i) rows.set(i, 0);        // row 0, head 0: a scale of zero
     const double ties[] = {127, 0.5, 1.5, -2.5, -0.5, -127};  // row 1, head 0: a scale of 1
     for (int64_t i = 0; i < kDim; ++i) rows.set(2 * kDim + i, ties[i]);
     rows.set(7 * kDim, INFINITY);  // row 3, head 1

@@ -45,7 +45,7 @@ Outcome run(const Case& c, const Inputs& in, const Tensor& starts, const std::st
   return {std::move(forward), std::move(grad)};
 }
 
-// Every implementation of `among`, or all that accept the call, against each segment alone.
+// The implementations `among`, or all that accept the call, against each segment alone.
 void expect_segments_alone(const Case& c, const Segments& segments, std::vector<std::string> among = {}) {
   SCOPED_TRACE(c.text());
   const Inputs in = random_inputs(c);
@@ -69,7 +69,7 @@ void expect_segments_alone(const Case& c, const Segments& segments, std::vector<
         const std::vector<Tensor>& grad = found[i].grad.outputs;
         EXPECT_LT(relative_distance(part(found[i].forward.outputs[0]), expected), limit);
         EXPECT_LT(relative_distance(part(grad[2]), wanted.dv), limit);
-        if (length == 1 || c.window == 1) continue;  // one visible key: dq and dk vanish but for rounding
+        if (length == 1 || c.window == 1) continue;  // with one visible key, dq and dk are only rounding errors
         EXPECT_LT(relative_distance(part(grad[0]), wanted.dq), limit);
         EXPECT_LT(relative_distance(part(grad[1]), wanted.dk), limit);
       }
@@ -78,7 +78,7 @@ void expect_segments_alone(const Case& c, const Segments& segments, std::vector<
   }
 }
 
-// Short and long segments, borders inside and between strips of 32, tiles of 64 and of 128.
+// Short and long segments, with boundaries inside and between strips of 32, tiles of 64 and of 128.
 const Segments kSegments{{1, 3, 28, 32, 64, 60, 1, 1, 90, 20}, {150, 150}, {5, 123, 129, 43}};
 
 std::vector<Case> cases() {
@@ -88,7 +88,7 @@ std::vector<Case> cases() {
     all.push_back({3, 300, 3, 1, 20, true, 0, 0, dtype});
     for (int64_t window : {1, 40, 100, 400}) all.push_back({3, 300, 2, 1, 32, true, window, 0, dtype});
     all.push_back({3, 300, 4, 4, 64, true, 50, 0.3, dtype, 2.0});
-    all.push_back({3, 300, 2, 1, 264, true, 0, 0, dtype});  // the reference alone
+    all.push_back({3, 300, 2, 1, 264, true, 0, 0, dtype});  // only for the reference
   }
   return all;
 }
@@ -113,7 +113,7 @@ TEST(Segments, AreAsIfAloneOnEveryTargetAndTeam) {
   set_threads(held);
 }
 
-// One segment in each row: the same bits as without segments.
+// One segment per row: the same bits as without segments.
 TEST(Segments, OneIsTheWholeRow) {
   for (DType dtype : {DType::f32, DType::bf16}) {
     const Case c{2, 200, 4, 2, 32, true, 0, 0, dtype};
@@ -131,7 +131,7 @@ TEST(Segments, OneIsTheWholeRow) {
   }
 }
 
-// Whatever the host says, no key outside the causal range is read.
+// Whatever the host passes, no key outside the causal range is read.
 TEST(Segments, StartsOutsideTheRowAreHeldInside) {
   const Case c{1, 100, 2, 1, 16};
   const Inputs in = random_inputs(c);

@@ -1,4 +1,4 @@
-// The backward rule of attention: which node it appends, and to which inputs it contributes.
+// The backward rule of attention: the node that it appends, and the inputs to which it contributes.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -20,7 +20,7 @@ class OneAttention final : public VjpContext {
                   v = builder_.persistent("v", type(16), Role::data);
     outputs_ = builder_.append("attention", {q, k, v}, {{"heads", int64_t{4}}, {"kv_heads", int64_t{2}}});
   }
-  // The cotangent that the rule is handed.
+  // The cotangent that the rule gets.
   void give(DType dtype) {
     cotangent_ = builder_.persistent("d", Type{dtype, builder_.type(outputs_[0]).shape}, Role::gradient);
   }

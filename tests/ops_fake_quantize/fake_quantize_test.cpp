@@ -1,5 +1,5 @@
 // Fake quantisation: torchao's numbers, the formulas in double precision, and fast kernels against the reference in odd
-// shapes. What autodiff makes of the rules is in tests/passes/qat_*.plan.
+// shapes. tests/passes/qat_*.plan has the results of autodiff.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,7 +21,7 @@ constexpr const char* kKernels[] = {"reference", "simd"};
 
 Attrs grid_attrs(int64_t bits, int64_t group = 32) { return {{"bits", bits}, {"group", group}}; }
 
-// Our copy, and all of them where they lie beside the repository.
+// The repository's copy, and all files if they are next to the repository.
 std::vector<Json> vector_files() {
   std::vector<Json> found;
   for (const std::filesystem::path& path :
@@ -75,7 +75,7 @@ TEST(FakeQuantize, ActivationsAreThoseOfTorchao) {
       }
 }
 
-// Within one step of the exact formula, and within half a step of x but where it was clamped.
+// Within one step of the exact formula, and within half a step of x unless it was clamped.
 TEST(FakeQuantize, StaysWithinHalfAStep) {
   const Tensor w = Tensor::random(DType::f32, {5, 96}, 7);
   for (const int64_t bits : {4, 8}) {
@@ -94,7 +94,7 @@ TEST(FakeQuantize, StaysWithinHalfAStep) {
   }
 }
 
-// Shapes beside those of vectors, f32 and bf16, in and out.
+// Shapes that are not multiples of a vector, with f32 and bf16 inputs and outputs.
 TEST(FakeQuantize, VectorKernelsGiveTheReferencesBits) {
   const auto same = [](const char* op, const std::vector<Tensor>& in, const Attrs& attrs) {
     if (!accepts(op, in, attrs, "simd")) return;

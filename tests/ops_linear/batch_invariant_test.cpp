@@ -1,4 +1,4 @@
-// Products with attribute batch_invariant: a row has the bits that it has alone, and the sum is right.
+// Products with the attribute batch_invariant: a row has the same bits as alone, and the sum is right.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -41,7 +41,7 @@ struct Layer {
   int64_t ins() const { return decoded.type().dims[out_in ? 1 : 0]; }
 };
 
-// The bits of rows in calls of other sizes against those alone.
+// Rows in calls of other sizes have the same bits as alone.
 void expect_rows_alone(const Layer& layer, DType x_dtype, DType y_dtype, bool bias, bool residual) {
   const int64_t most = kRows[std::size(kRows) - 1];
   const Tensor x = Tensor::random(x_dtype, {1, most, layer.ins()}, 1),
@@ -108,12 +108,12 @@ TEST(BatchInvariant, RowsOfCodedWeights) {
       const Layer layer{w.codes, w.decoded, true};
       expect_rows_alone(layer, x, x, true, false);
       expect_rows_alone(layer, x, DType::f32, false, true);
-      // What the codes stand for is rounded to the type of x.
+      // The codes' values are rounded to the type of x.
       expect_right(layer, x, x != DType::f32);
     }
 }
 
-// What a wide and narrow layer needs is booked for every number of rows.
+// The booked scratch of a wide and narrow layer is enough for every number of rows.
 TEST(BatchInvariant, CodedWeightsHaveTheirScratch) {
   if (!host_facts().capabilities.has(kAvx2)) GTEST_SKIP() << "the machine has no AVX2";
   const Coded w = coded(Tensor::random(DType::f32, {3, 16384}, 2, 0.3), kInt4);
@@ -141,7 +141,7 @@ TEST(BatchInvariant, RowsOfGroups) {
   }
 }
 
-// Each row meets its expert's matrix as it would alone.
+// Each row is multiplied with its expert's matrix as it would be alone.
 TEST(BatchInvariant, RowsOfExperts) {
   using enum DType;
   for (const auto& [dtype, wide] : {std::pair{f32, f32}, {bf16, bf16}, {bf16, f32}}) {

@@ -1,5 +1,5 @@
-// A weight in blocks of codes: the same bits as with the decoded weight, by every implementation that packs it; the
-// sums of few rows and of oneDNN agree to rounding.
+// A weight in blocks of codes: bitwise the result of the decoded weight, in every implementation that packs it; sums of
+// few rows and of oneDNN agree to rounding.
 #include <gtest/gtest.h>
 
 #include "../ops_support/coded_tensor.h"
@@ -26,7 +26,7 @@ void expect_rounded(const Tensor& found, const Tensor& expected) {
 
 class CodedWeight : public ::testing::TestWithParam<LayerSize> {
  protected:
-  // Runs `op` with both weights in place of input 1 by every implementation that takes codes.
+  // Runs `op` with both weights as input 1, with every implementation that supports codes.
   void expect_same(std::string_view op, std::vector<Tensor> inputs, const Coded& weight, const Attrs& attrs,
                    RunOptions options) {
     std::vector<Tensor> plain = inputs;

@@ -1,4 +1,4 @@
-// A group of linear layers against the layers by themselves.
+// A group of linear layers against the separate layers.
 #include <gtest/gtest.h>
 
 #include "../ops_support/coded_tensor.h"
@@ -29,7 +29,7 @@ std::vector<Tensor> group_inputs(const Case& c, DType dtype, bool out_in, bool b
   return inputs;
 }
 
-// The group by `implementation` has the bits of each layer by `single`.
+// The group by `implementation` has the same bits as each layer by `single`.
 void expect_layers(const std::vector<Tensor>& inputs, const Attrs& attrs, const char* implementation,
                    const char* single) {
   RunOptions options, one;
@@ -119,7 +119,7 @@ TEST(LinearGroupKernels, CodedWeightsHaveTheBitsOfTheirLayers) {
         }
 }
 
-// With the scratch of the largest, a smaller layer could get a kernel that it has not by itself.
+// With the scratch of the largest layer, a smaller one could get a kernel that it does not get alone.
 TEST(LinearGroupKernels, EachLayerHasTheScratchThatItHasByItself) {
   for (const InstructionSet set : kInstructionSets)
     for (const DType dtype : {DType::f32, DType::bf16})

@@ -85,7 +85,7 @@ void expect_sums(const Tensor& found, const Tensor& expected, int64_t depth) {
 
 const char* const kImplementations[] = {"rows", "amx", "onednn", "simd", "reference"};
 
-// Every implementation that the machine has, layouts, dtypes and optional inputs.
+// Every implementation of the machine, all layouts, dtypes and optional inputs.
 class Linear : public ::testing::TestWithParam<Case> {
  protected:
   // Calls body(implementation) for those that accept.
@@ -154,7 +154,7 @@ TEST_P(Linear, GradientOfTheInputMatchesTheFormula) {
       }
 }
 
-// p q beside the product, with every combination of the other inputs; q is [outs, rank], for linear_dx [rank, ins].
+// p q added to the product, with every combination of the other inputs; q is [outs, rank], for linear_dx [rank, ins].
 TEST_P(Linear, LowRankProductsAreAdded) {
   const auto [batch, sequence, ins, outs] = GetParam();
   for (const auto& [dtype, result, multiply] :
@@ -187,7 +187,7 @@ TEST_P(Linear, LowRankProductsAreAdded) {
           each(forward ? "linear" : "linear_dx", inputs, attrs, [&](RunOptions options) {
             const char* op = forward ? "linear" : "linear_dx";
             const Tensor y = op_test::run_op(op, inputs, attrs, options).outputs[0];
-            if (options.only == "onednn" && result == DType::bf16)  // rounds twice
+            if (options.only == "onednn" && result == DType::bf16)  // it rounds twice
               op_test::expect_close(y, expected, 1.0 / 64, 1.0 / 128);
             else if (*multiply != 0)
               op_test::expect_close(y, expected, 1e-3, 1e-4);
@@ -306,8 +306,8 @@ TEST(LinearBlocks, ThinGradientsMatchTheFormula) {
         }
 }
 
-// Products of f32 operands as bf16 products, in both orders of memory and at ragged edges: as exact as the attribute
-// promises, and never more than that much off.
+// Products of f32 operands as bf16 products, in both memory orders and at ragged edges: as exact as the attribute
+// promises, and never worse than its bound.
 TEST(LinearMultiply, KeepsTheBitsItPromises) {
   struct Size {
     int64_t rows, ins, outs;
@@ -337,8 +337,8 @@ TEST(LinearMultiply, KeepsTheBitsItPromises) {
       }
 }
 
-// Every machine rounds the operands, and multiplies the same parts of them: what is left between two kernels is the
-// rounding of fp32 sums, far below what the parts leave out.
+// Every machine rounds the operands, and multiplies the same parts of them. The difference between two kernels is the
+// rounding of fp32 sums, far below the omitted parts.
 TEST(LinearMultiply, RoundsAlikeInEveryKernel) {
   constexpr int64_t kRows = 40, kOuts = 70, kIns = 60;
   const double sums = 8 * std::sqrt(static_cast<double>(kIns)) * std::ldexp(1.0, -24);
@@ -362,7 +362,7 @@ TEST(LinearMultiply, RoundsAlikeInEveryKernel) {
   }
 }
 
-// A row's bits do not depend on how many rows there are, nor on its place among them, in the kernels of our own.
+// In headroom's own kernels a row's bits do not depend on the number of rows, nor on its position among them.
 TEST(LinearKernels, ARowHasTheSameBitsAmongOthers) {
   constexpr int64_t kRows = 70;
   for (const int64_t ins : {96, 2500})
@@ -402,7 +402,7 @@ TEST(LinearMultiply, InfinitiesStayInfinite) {
   }
 }
 
-// Numbers of all 24 bits whose magnitudes lie `octaves` apart at most.
+// Numbers of all 24 bits whose magnitudes differ by at most `octaves` octaves.
 Tensor spread(const std::vector<int64_t>& dims, int octaves, uint64_t seed) {
   Tensor numbers = Tensor::random(DType::f32, dims, seed);
   std::mt19937 random(static_cast<uint32_t>(seed));
@@ -411,7 +411,7 @@ Tensor spread(const std::vector<int64_t>& dims, int octaves, uint64_t seed) {
   return numbers;
 }
 
-// The largest error of x w^T, as a share of the sum of its terms' magnitudes, and the root of the mean square.
+// The largest error of x w^T relative to the sum of its terms' magnitudes, and the root mean square.
 std::pair<double, double> errors(const Tensor& y, const Tensor& x, const Tensor& w, int64_t rows, int64_t outs,
                                  int64_t ins) {
   double most = 0, squares = 0;
@@ -430,8 +430,7 @@ std::pair<double, double> errors(const Tensor& y, const Tensor& x, const Tensor&
   return {most, std::sqrt(squares / static_cast<double>(rows * outs))};
 }
 
-// Without the attribute six bf16 products stand for one of f32 where the machine has tiles for them: they must be as
-// exact as one.
+// By default, six bf16 products replace one of f32 if the machine has tiles for them: they must be as exact.
 TEST(LinearMultiply, FullIsAsExactOnTilesAsInF32) {
   constexpr int64_t kRows = 64, kOuts = 96;
   for (const int64_t ins : {32, 576, 1536})
@@ -478,7 +477,7 @@ TEST(LinearTargets, EveryVectorWidthAgreesWithTheReference) {
   hwy::SetSupportedTargetsForTest(0);
 }
 
-// The slope of sum(dy * linear(x)) along a direction is what linear_dx and linear_dw say.
+// The slope of sum(dy * linear(x)) along a direction agrees with linear_dx and linear_dw.
 TEST(LinearGradient, AgreesWithFiniteDifferences) {
   const int64_t rows = 6, ins = 10, outs = 9;
   const Tensor x = Tensor::random(DType::f32, {2, 3, ins}, 1), w = Tensor::random(DType::f32, {outs, ins}, 2);
@@ -527,7 +526,7 @@ TEST(LinearRules, WorkCountsTwoOperationsPerMultiplyAdd) {
   EXPECT_EQ(work.bytes, 2.0 * (6 * 8 + 5 * 8 + 6 * 5));
 }
 
-// What was booked is enough for the fastest implementation of the machine, in the sizes of a small language model.
+// The booked scratch is enough for the machine's fastest implementation, in the sizes of a small language model.
 TEST(LinearKernels, BookedScratchIsEnoughForTheFastest) {
   if (std::getenv("ONEDNN_MAX_CPU_ISA")) GTEST_SKIP() << "oneDNN's instruction set is restricted";
   const DeviceFacts facts = op_test::host_facts();
@@ -562,7 +561,7 @@ TEST(LinearKernels, BookedScratchIsEnoughForTheFastest) {
       }
 }
 
-// A kernel that needs more than was booked refuses and says so; the reference remains.
+// A kernel that needs more than was booked refuses; the reference remains.
 TEST(LinearKernels, RefuseScratchThatWasNotBooked) {
   const Tensor x(DType::f32, {1, 64, 256}), w(DType::f32, {256, 256});
   DeviceFacts facts = op_test::host_facts();

@@ -1,4 +1,4 @@
-// An f32 weight beside narrow operands: the same bits as with the weight rounded before.
+// An f32 weight with narrow operands: the same bits as with the weight rounded beforehand.
 #include <gtest/gtest.h>
 
 #include "../ops_support/op_harness.h"
@@ -21,7 +21,7 @@ std::ostream& operator<<(std::ostream& out, const Size& size) {
 
 class RoundedWeight : public ::testing::TestWithParam<Size> {
  protected:
-  // Runs `op` by every implementation that takes the wide weight, which is input 1, and by the same with a narrow one.
+  // Runs `op` with every implementation that supports the wide weight, which is input 1, and with a narrow weight.
   void expect_rounded(std::string_view op, const std::vector<Tensor>& wide, const Attrs& attrs, RunOptions options) {
     std::vector<Tensor> narrow = wide;
     narrow[1] = op_test::rounded(wide[1], wide[0].type().dtype);
@@ -35,7 +35,7 @@ class RoundedWeight : public ::testing::TestWithParam<Size> {
     }
   }
 
-  // linear and linear_dx in every layout and result, with what may be added.
+  // linear and linear_dx in every layout and result type, with the optional addends.
   void expect_all_rounded(const RunOptions& options) {
     const auto [rows, ins, outs] = GetParam();
     for (const char* layout : {"out_in", "in_out"})

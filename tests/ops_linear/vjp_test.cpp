@@ -1,4 +1,4 @@
-// The backward rules of linear: which nodes they append and where gradients go.
+// The backward rules of linear: the nodes that they append and where gradients go.
 #include <gtest/gtest.h>
 
 #include "autodiff/differentiate.h"

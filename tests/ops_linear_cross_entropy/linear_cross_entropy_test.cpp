@@ -21,7 +21,7 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
              << c.chunk;
 }
 
-// What the formula says, in double.
+// The formula's results, in double.
 struct Expected {
   double loss = 0;
   double targets = 0;
@@ -57,7 +57,7 @@ Expected expected_loss(const Tensor& x, const Tensor& w, const Tensor& labels, b
   return expected;
 }
 
-// Random labels, a third of them ignored; in some cases a stretch without any target.
+// Random labels, a third of them ignored; in some cases a range without any target.
 Tensor some_labels(int64_t batch, int64_t sequence, int64_t vocabulary) {
   const Tensor noise = Tensor::random(DType::f64, {batch, sequence}, 9);
   Tensor labels(DType::i32, {batch, sequence});
@@ -222,12 +222,12 @@ TEST(LinearCrossEntropySoftcap, LossAndGradientFollowTheFormula) {
   hwy::SetSupportedTargetsForTest(0);
 }
 
-// Labels at their own positions and a bias on the logits: against a loss that shifts, with the bias as a weight of an
-// input that is always one.
+// Labels at their own positions and a bias on the logits: compared with a shifted loss, with the bias as the weight of
+// an input that is always one.
 TEST(LinearCrossEntropyBias, IsAWeightOfOneAndLabelsNeedNotShift) {
   const int64_t hidden = 8, vocabulary = 40, rows = 6;
   for (DType dtype : {DType::f32, DType::bf16}) {
-    const Tensor bias = Tensor::random(dtype, {vocabulary}, 7);  // rounded as the weight it stands for
+    const Tensor bias = Tensor::random(dtype, {vocabulary}, 7);  // rounded like the weight that it replaces
     Tensor x = Tensor::random(dtype, {1, rows, hidden}, 1), w = Tensor::random(dtype, {vocabulary, hidden}, 2);
     for (int64_t row = 0; row < rows; ++row) x.set(row * hidden + 7, 1);
     Tensor no_bias = w, b(DType::f32, {vocabulary});
@@ -318,7 +318,7 @@ TEST(LinearCrossEntropyTargetsOfHighway, EveryVectorWidthAgreesWithTheReference)
   hwy::SetSupportedTargetsForTest(0);
 }
 
-// The chunk changes the order of the sums into the weight's gradient, nothing else.
+// The chunk changes only the order of the sums in the weight's gradient.
 TEST(LinearCrossEntropyChunks, LossAndInputGradientDoNotDependOnTheChunk) {
   const std::vector<Tensor> inputs{Tensor::random(DType::f32, {2, 24, 32}, 1), Tensor::random(DType::f32, {80, 32}, 2),
                                    some_labels(2, 24, 80), Tensor(DType::f32, {1}, {kScale}),
@@ -358,7 +358,7 @@ TEST(LinearCrossEntropyTargets, LabelsOutsideTheVocabularyAreAnError) {
   }
 }
 
-// Large logits neither overflow nor lose the target; a logit that is not a number shows in the loss.
+// Large logits neither overflow nor lose the target; a NaN logit shows in the loss.
 TEST(LinearCrossEntropyRange, ExtremeLogits) {
   for (const char* implementation : kImplementations) {
     SCOPED_TRACE(implementation);
@@ -377,8 +377,8 @@ TEST(LinearCrossEntropyRange, ExtremeLogits) {
   }
 }
 
-// Rows whose logits rise, fall and jump along the vocabulary, far beyond what the exponential of their difference
-// holds.
+// Rows whose logits rise, fall and jump along the vocabulary, by far more than the exponential of their difference can
+// represent.
 class RisingLogits : public ::testing::TestWithParam<int64_t> {};
 
 TEST_P(RisingLogits, AreNoTrouble) {
@@ -411,7 +411,7 @@ TEST_P(RisingLogits, AreNoTrouble) {
   }
 }
 
-// Whole strips of 32 entries, and a last one of 13.
+// Full strips of 32 entries, and a last one of 13.
 INSTANTIATE_TEST_SUITE_P(Vocabularies, RisingLogits, ::testing::Values(640, 1101));
 
 TEST(LinearCrossEntropyRange, ALogitThatIsNoNumberShowsInBf16Too) {

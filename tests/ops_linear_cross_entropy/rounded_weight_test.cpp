@@ -1,4 +1,4 @@
-// An f32 weight beside narrow rows: the same bits as with the weight rounded before.
+// An f32 weight with narrow rows: the same bits as with the weight rounded beforehand.
 #include <gtest/gtest.h>
 
 #include "../ops_support/op_harness.h"
@@ -45,7 +45,7 @@ void RoundedLossWeight::expect_same_bits(DType dtype) const {
         options.facts.capabilities = capabilities_of(set);
         if (!op_test::accepts(op, wide, attrs, implementation, options.facts)) continue;
         if (!op_test::accepts(op, narrow, attrs, implementation, options.facts)) continue;
-        // Where tiles are booked, the others take as many rows at a time as the scratch holds.
+        // If tiles are booked, the others process as many rows at a time as the scratch holds.
         const bool tiled = op_test::accepts(op, wide, attrs, "amx_tiles", options.facts);
         if (tiled && std::string_view(implementation) != "amx_tiles") continue;
         SCOPED_TRACE(fmt::format("{} {} {}", op, implementation, instruction_set_name(set)));

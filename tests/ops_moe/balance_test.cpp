@@ -1,4 +1,4 @@
-// The load-balancing loss against its formula in double precision, and its gradient against differences of that.
+// The load-balancing loss against its formula in double precision, and its gradient against finite differences.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ Layer layer(uint64_t seed, DType dtype = DType::f32) {
 
 bool is_real(int64_t token) { return static_cast<double>(token % kSeq) < kLengths[static_cast<size_t>(token / kSeq)]; }
 
-// Counts, probabilities and tokens of a layer; `chosen_by` are the logits that decide who is chosen.
+// Counts, probabilities and tokens of a layer; the logits `chosen_by` decide which experts are chosen.
 Vector sums_of(const Vector& logits, const Vector& chosen_by) {
   Vector sums(2 * kExperts + 1);
   for (int64_t token = 0; token < kBatch * kSeq; ++token) {
@@ -79,7 +79,7 @@ TEST(MoeBalance, TheTeamsSizeChangesNothing) {
   expect_same_bytes(balance(one, begin()), alone);
 }
 
-// labels with 5 targets: the first position of a row is none
+// labels with 5 targets: the first position of a row is not one
 Tensor labels() {
   Tensor made = Tensor::filled(DType::i32, {kBatch, kSeq}, -100);
   for (int64_t at : {0, 1, 2, 6, 7, 9, 10}) made.set(at, 3);

@@ -1,4 +1,4 @@
-// Copies of tokens in the order of their experts, and the weighted sum of what comes back.
+// Copies of tokens in the order of their experts, and the weighted sum of the results.
 #include <gtest/gtest.h>
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
-// The experts' products against sums in double precision, on every implementation and instruction set; the scratch that
-// is booked covers every routing.
+// The experts' products against sums in double precision, with every implementation and instruction set; the booked
+// scratch covers every routing.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -133,7 +133,7 @@ TEST(ExpertLinear, WeightGradient) {
   });
 }
 
-// f32 weights beside bf16 rows: the same bits as with the weights rounded before.
+// f32 weights with bf16 rows: the same bits as with the weights rounded beforehand.
 TEST(ExpertLinear, WideWeightsAreRounded) {
   for (const char* op : {"expert_linear", "expert_linear_dx"})
     for_each_kernel(op, [&](const Case& c, DType dtype, const RunOptions& options) {
@@ -168,7 +168,7 @@ TEST(ExpertLinear, RunsRepeatTheirBits) {
     }
 }
 
-// Whatever rows an expert gets, its product needs no more than what is booked for all of them.
+// Whatever rows an expert gets, its product needs at most what is booked for all of them.
 TEST(ExpertLinear, BookedScratchCoversEveryRouting) {
   for (const TileTraits& tile : {kAmxTile, kAmxRoundedTile, kAmxSplitTile, kSimdTile})
     for (int threads : {1, 2, 7, 16})

@@ -1,4 +1,4 @@
-// The router against a plain sort in double precision, and its gradient against differences of that.
+// The router against a plain sort in double precision, and its gradient against finite differences.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -77,7 +77,7 @@ TEST(MoeRoute, LargeLogitsDoNotOverflow) {
   EXPECT_EQ(result.outputs[0].at(1), 0.5);
 }
 
-// Weights may become not-a-number; rows stay a permutation, so that nothing is read or written out of place.
+// Weights may become NaN; rows remain a permutation, so that no access is out of bounds.
 TEST(MoeRoute, RowsAreAPermutationWhateverTheLogits) {
   const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
   const Tensor logits(DType::f32, {1, 4, 4},

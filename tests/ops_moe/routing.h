@@ -1,4 +1,4 @@
-// Routings to test with: rows and offsets as the router makes them, from the experts of each pair.
+// Routings for tests: rows and offsets as the router makes them, from the experts of each pair.
 #pragma once
 
 #include <vector>

@@ -36,7 +36,7 @@ TEST(Formula, RmsNormGrad) {
   }
 }
 
-// A weight that divides the row normalises its runs one by one; one stored less one counts from one.
+// With a weight that divides the row, its runs are normalised one by one; a weight stored minus one is taken plus one.
 TEST(Formula, RmsNormOfHeadsAndWithUnitWeights) {
   const Tensor x = Tensor::random(DType::f32, {2, 3, 15}, 1), w = Tensor::random(DType::f32, {5}, 2);
   const Tensor dy = Tensor::random(DType::f32, {2, 3, 15}, 3), acc = Tensor::filled(DType::f32, {5}, 0);
@@ -141,7 +141,7 @@ TEST(Formula, ScaleAndSoftcap) {
   }
 }
 
-// Channels behind the table's width pass.
+// Channels after the table's width pass unchanged.
 TEST(Formula, PartialRotary) {
   const Tensor x = Tensor::random(DType::f32, {2, 5, 3 * 7}, 1), table = Tensor::random(DType::f32, {8, 4}, 2);
   for (const char* which : {"reference", "simd"}) {
@@ -194,7 +194,7 @@ TEST(Formula, Embeddings) {
     options.trip = 0;
     EXPECT_EQ(values(run_op("embedding_grad", {ids, dy, acc}, always, options).outputs[0]), added);
     EXPECT_EQ(values(run_op("embedding_grad", {ids, dy, acc}, carried, options).outputs[0]), fresh);
-    const Attrs padded{{"accumulate", "always"}, {"padding", int64_t{2}}};  // look-ups of row 2 leave it as it is
+    const Attrs padded{{"accumulate", "always"}, {"padding", int64_t{2}}};  // lookups of row 2 do not change it
     EXPECT_EQ(values(run_op("embedding_grad", {ids, dy, acc}, padded, options).outputs[0]),
               (Vector{10.5, 20.5, 0.5, 0.5, 0.5, 0.5}));
     const Tensor two(DType::f32, {2, 2, 2}, {1, 2, 3, 4, 10, 20, 30, 40});
@@ -300,7 +300,7 @@ TEST(Formula, SelectLast) {
   }
 }
 
-// Gradients of parameters do not depend on how the batch is cut into micro-batches.
+// Gradients of parameters do not depend on how the batch is split into micro-batches.
 TEST(Formula, MicroBatchesGiveTheSameBits) {
   constexpr int64_t kBatch = 4, kSeq = 70, kWidth = 33;
   const Tensor x = Tensor::random(DType::f32, {kBatch, kSeq, kWidth}, 1);

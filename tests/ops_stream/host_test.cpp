@@ -6,7 +6,7 @@
 namespace headroom::op_test {
 namespace {
 
-// Answers batches with recognisable numbers and plays rank 1 of 3 whose other ranks hold `others`.
+// Returns batches with recognisable numbers and acts as rank 1 of 3, whose other ranks hold `others`.
 class FakeHost final : public HostPort {
  public:
   void next_batch(int64_t trip, std::span<int32_t> ids, std::span<int32_t> labels, int64_t batch,

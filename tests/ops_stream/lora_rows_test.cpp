@@ -1,5 +1,4 @@
-// Adapters in slots, of which each row uses its own: against the formula in double precision, and bit for bit in other
-// company.
+// Adapters in slots, with one used per row: against the formula in double precision, and bitwise among other rows.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -23,7 +22,7 @@ std::vector<LoraCase> lora_cases() {
           {2, 4, 40, 24, DType::bf16, DType::f32, DType::f32}};
 }
 
-// The operands of a call, and those of a call with some of its rows alone.
+// The operands of a call, and those of a call with only some of its rows.
 struct Operands {
   Tensor x, a, b, scales, slots, y;
 
@@ -54,7 +53,7 @@ Operands random_operands(const LoraCase& c, const std::vector<double>& slots) {
           Tensor::random(c.y, {rows, 1, c.outs}, 5)};
 }
 
-// Slots of all kinds: of adapters, of none, and of numbers outside of the slots.
+// Slots of all kinds: with an adapter, empty, and out of range.
 std::vector<double> mixed_slots(const LoraCase& c) {
   const auto slots = static_cast<double>(c.slots);
   return {0, -1, slots - 1, 0, slots, -7, slots - 1, 1000000};
@@ -123,7 +122,7 @@ TEST(LoraRows, ARowDoesNotDependOnItsCompany) {
     }
 }
 
-// A slot of more ranks than its adapter has is zero beyond them.
+// A slot with more ranks than its adapter is zero beyond them.
 TEST(LoraRows, RanksOfZeroChangeNothing) {
   const LoraCase narrow{2, 3, 50, 70}, wide{2, 8, 50, 70};
   for (const std::string& only : implementations()) {

@@ -1,4 +1,4 @@
-// Draws by counter: stochastic rounding in the update of narrow weights, and dropout.
+// Random bits by counter: stochastic rounding in updates of narrow weights, and dropout.
 #include <algorithm>
 
 #include "stream_support.h"
@@ -23,7 +23,7 @@ Tensor hyper_at(uint64_t seed, uint32_t step, double learning_rate = 0) {
   return hyper;
 }
 
-// One update of numbers `from` by +`move`, whatever the gradient's size.
+// One update of numbers `from` by +`move`, whatever the gradient's magnitude.
 Tensor update(double move, const Tensor& hyper, int64_t tensor, const std::string& which, DType dtype = DType::bf16,
               double from = 1) {
   const Tensor w = Tensor::filled(dtype, {kCount}, from), g = Tensor::filled(DType::f32, {kCount}, -1);
@@ -54,7 +54,7 @@ TEST(StochasticRounding, IsUnbiased) {
       }
 }
 
-// Below 2^-14 the numbers of f16 are 2^-24 apart, whatever their size.
+// Below 2^-14 f16 numbers are 2^-24 apart, whatever their magnitude.
 TEST(StochasticRounding, IsUnbiasedAmongSubnormalHalves) {
   for (const char* which : {"reference", "simd"})
     for (const double from : {0.0, 5 * 0x1p-24, 1023 * 0x1p-24, -7 * 0x1p-24})
@@ -88,7 +88,7 @@ TEST(StochasticRounding, DrawsByKeyAlone) {
     EXPECT_TRUE(update(move, hyper_at(42, 7), 11, "reference", DType::f16, from)
                     .same_bytes(update(move, hyper_at(42, 7), 11, "simd", DType::f16, from)));
   }
-  // Half of the elements agree by chance where seed, step or tensor is another.
+  // Half of the elements agree by chance if seed, step or tensor differs.
   for (const Tensor& other :
        {update(0.5 * 0x1p-7, hyper_at(43, 7), 11, "simd"), update(0.5 * 0x1p-7, hyper_at(42, 8), 11, "simd"),
         update(0.5 * 0x1p-7, hyper_at(42, 7), 12, "simd")}) {
@@ -98,7 +98,7 @@ TEST(StochasticRounding, DrawsByKeyAlone) {
   }
 }
 
-// What is not finite stays so.
+// Values that are not finite stay so.
 TEST(StochasticRounding, KeepsInfinitiesAndNan) {
   const Attrs attrs{{"beta1", 0.0}, {"beta2", 0.0}, {"eps", 1.0}, {"decay", int64_t{0}}, {"tensor", int64_t{1}}};
   const Tensor zero = Tensor::filled(DType::f32, {3}, 0), one(DType::f32, {1}, {1});

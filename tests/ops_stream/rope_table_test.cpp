@@ -8,7 +8,7 @@ namespace {
 
 // Llama 3.1's scaling by wavelength: kept below `short_end`, divided above `long_end`, interpolated in 1/wavelength.
 double llama3_frequency(double f, double factor, double low, double high, double positions) {
-  const double turns = positions * f / (2 * std::numbers::pi);  // within the original context
+  const double turns = positions * f / (2 * std::numbers::pi);  // in the original context
   if (turns > high) return f;
   if (turns < low) return f / factor;
   const double share = (turns - low) / (high - low);
@@ -70,7 +70,7 @@ TEST(RopeTable, LongropeStretchesEachPairByItsFactor) {
     }
 }
 
-// An input is storage for the table: its old contents do not matter.
+// An input provides the storage of the table; its old contents do not matter.
 TEST(RopeTable, FillsGivenStorage) {
   const Attrs attrs{{"positions", int64_t{33}}, {"head_dim", int64_t{6}}, {"theta", 10000.0}};
   const Tensor storage = Tensor::random(DType::f32, {33, 6}, 1);

@@ -25,7 +25,7 @@ TEST(RowCodes, AreThoseOfTheDefinition) {
   }
 }
 
-// A row's largest magnitude over 254 is the most that an element moves.
+// An element changes by at most 1/254 of the row's largest magnitude.
 TEST(RowCodes, AreNearTheirValues) {
   for (const DType dtype : {DType::f32, DType::bf16})
     for (const auto& dims : kShapes) {

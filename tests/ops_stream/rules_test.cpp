@@ -327,7 +327,7 @@ TEST(Rules, Transfer) {
   disk.tier = Tier::disk;
   EXPECT_EQ(infer("copy_start", {kX, disk}, {{"to", "disk"}}), (std::vector<Type>{disk, token}));
   EXPECT_EQ(infer("copy_start", {disk}, {{"to", "device"}, {"from", "disk"}}), (std::vector<Type>{kX, token}));
-  refuse("copy_start", {disk}, {{"to", "device"}});  // its rate is the disk's: it must say so
+  refuse("copy_start", {disk}, {{"to", "device"}});  // the disk has its own rate, so the disk must be stated
   refuse("copy_start", {host}, {{"to", "device"}, {"from", "disk"}});
   refuse("copy_start", {kX}, {{"to", "moon"}});
   EXPECT_EQ(infer("wait", {host, token}), std::vector<Type>{host});
@@ -375,7 +375,7 @@ TEST(Rules, WhatFamiliesAdd) {
   refuse("rope_table", {}, negative.set("factors", "1,two"));
 }
 
-// A computed value lies on the device, wherever its inputs come from.
+// A computed value is on the device, wherever its inputs come from.
 TEST(Rules, ResultsLieOnTheDevice) {
   Type host = kX;
   host.tier = Tier::host;

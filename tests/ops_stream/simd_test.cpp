@@ -1,5 +1,5 @@
-// Every SIMD kernel against the reference kernel, on each instruction set, in odd shapes and all dtypes; its results
-// must not depend on the team, on a second run, or on outputs taking the storage of inputs.
+// Every SIMD kernel against the reference kernel, with each instruction set, in odd shapes and all dtypes. Results must
+// not depend on the team, on a second run, or on outputs in the storage of inputs.
 #include "stream_support.h"
 
 namespace headroom::op_test {
@@ -140,7 +140,7 @@ TEST(Simd, Elementwise) {
     }
 }
 
-// Elements behind the last whole vector have the bits that they have in one.
+// Elements after the last whole vector have the bits that they have inside one.
 TEST(Simd, AnElementsBitsDoNotDependOnItsPlace) {
   constexpr int64_t kCount = 45;
   for (DType dtype : {DType::f32, DType::bf16, DType::f16})
@@ -257,7 +257,7 @@ TEST(Simd, CastHasTheBitsOfTheScalarConversion) {
   });
 }
 
-// Every f16 number widens to what the scalar conversion gives, and comes back; NaN is quiet.
+// Every f16 number is widened like the scalar conversion, and back; NaN is quiet.
 TEST(Simd, EveryHalfWidensAndComesBack) {
   Tensor x(DType::f16, {65536});
   for (int64_t i = 0; i < 65536; ++i) x.as<uint16_t>()[i] = static_cast<uint16_t>(i);
@@ -275,7 +275,7 @@ TEST(Simd, EveryHalfWidensAndComesBack) {
   });
 }
 
-// NaN in gives NaN out; large inputs saturate to 0, x or a slope of 0 or 1.
+// NaN gives NaN; large inputs saturate to 0, x or a slope of 0 or 1.
 TEST(Simd, ActivationsAtTheEdges) {
   const Tensor x(DType::f32, {1, 18},
                  {-1e30, -200, -88, -20, -9, 0, 9, 20, 88, 200, 1e30, NAN, 1e-30, -1e-30, 5, -5, 13, -13});

@@ -1,4 +1,4 @@
-// What the rows of a serving step need: positions of their own, and the selection of rows whose logits are wanted.
+// Rows of a serving step: their own positions, and the selection of rows whose logits are wanted.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -49,7 +49,7 @@ TEST(StepRows, SelectsTheWantedRows) {
     const Tensor x = Tensor::random(dtype, {5, 1, 7}, 1);
     const Tensor found = run_op("select_rows", {x, positions({4, 0, 2, 2, -1, 5})}).outputs[0];
     ASSERT_EQ(found.type().dims, (std::vector<int64_t>{6, 1, 7}));
-    const std::vector<int64_t> expected{4, 0, 2, 2, 0, 0};  // those outside are row 0
+    const std::vector<int64_t> expected{4, 0, 2, 2, 0, 0};  // those outside get row 0
     for (int64_t row = 0; row < 6; ++row)
       expect_same_bytes(row_of(found, row), row_of(x, expected[static_cast<size_t>(row)]));
   }

@@ -11,7 +11,7 @@
 
 namespace headroom::op_test {
 
-// Runs `body` once per instruction set our kernels are built for and this machine has.
+// Runs `body` once per instruction set that has headroom kernels and that this machine supports.
 inline void for_each_target(const std::function<void(const std::string&)>& body) {
   hwy::SetSupportedTargetsForTest(0);
   const int64_t supported = hwy::SupportedTargets();
@@ -74,7 +74,7 @@ inline Vector swiglu_formula(const Vector& gate, const Vector& up) {
   return y;
 }
 
-// `unit`: the weight is stored less one.
+// `unit`: the weight is stored minus one.
 inline Vector rms_norm_formula(const Vector& x, Vector w, double eps, bool unit) {
   for (double& factor : w) factor += unit ? 1 : 0;
   return rms_norm_formula(x, w, eps);

@@ -79,7 +79,7 @@ TEST(Update, ClipCoefficient) {
   EXPECT_TRUE(std::isnan(coefficient(INFINITY, 1)));
 }
 
-// Of gradients that bear a loss scale of 1024: the norm is freed of it, the coefficient takes it back.
+// For gradients with a loss scale of 1024: the norm is without it, and the coefficient removes it.
 TEST(Update, ClipCoefficientTakesTheLossScaleBack) {
   const auto scaled = [](double squares, double most) {
     Tensor hyper = Tensor::filled(DType::f32, {16}, 0);
@@ -98,7 +98,7 @@ TEST(Update, ClipCoefficientTakesTheLossScaleBack) {
   }
 }
 
-// A gradient norm that is not finite must not reach weights and moments.
+// A gradient norm that is not finite must not affect weights and moments.
 TEST(Update, AdamWLeavesOutAStepWithoutAFactor) {
   const Attrs attrs{{"beta1", 0.9}, {"beta2", 0.99}, {"eps", 1e-8}, {"decay", int64_t{1}}};
   const Tensor values = Tensor::filled(DType::f32, {5}, 0.5), gradient = Tensor::filled(DType::f32, {5}, NAN);

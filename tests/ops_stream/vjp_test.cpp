@@ -1,4 +1,4 @@
-// The backward nodes that each rule appends, seen through a context that records what it is told.
+// The backward nodes that each rule appends, seen through a context that records them.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -11,7 +11,7 @@ namespace {
 
 class FakeContext final : public VjpContext {
  public:
-  // A node of `op` over fresh inputs; the backward nodes go to the same region.
+  // A node of `op` with new inputs; the backward nodes go to the same region.
   FakeContext(std::string_view op, std::vector<Type> inputs, Attrs attrs = {})
       : builder_(graph_, add_program(graph_, "step"), find_op) {
     std::vector<ValueId> ids;
@@ -153,7 +153,7 @@ TEST(Vjp, Elementwise) {
   EXPECT_EQ(cast.build().type(cast.contributions.at(0)), kX);
 }
 
-// What a node's attributes say of its arithmetic holds for its gradient too.
+// A node's attributes about its arithmetic also apply to its gradient.
 TEST(Vjp, VariantsPassToTheGradient) {
   FakeContext norm("rms_norm", {kX, Type{DType::f32, {Dim::of(2)}}}, {{"eps", 1e-5}, {"unit", int64_t{1}}});
   norm.seed(0);

@@ -1,4 +1,4 @@
-// Tensors in blocks of codes, made by the definitions alone.
+// Tensors in blocks of codes, made only from the definitions.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +19,12 @@ inline constexpr Storage kInt4{32, 4, DType::f32, CodeTable::integer};
 inline constexpr Storage kInt4Wide{128, 4, DType::f32, CodeTable::integer};
 inline constexpr Storage kInt8Groups{32, 8, DType::f32, CodeTable::integer};
 
-// A weight and what its codes stand for, by the definitions alone.
+// A weight and the values of its codes, by the definitions.
 struct Coded {
   Tensor codes, decoded;
 };
 
-// Scales as codes of the signed map, less their mean; the decoded scales replace `scales`.
+// Scales as codes of the signed map, minus their mean; the decoded scales replace `scales`.
 inline void code_scales(const Storage& storage, const StorageLayout& layout, uint8_t* data,
                         std::vector<float>& scales) {
   float mean = 0;

@@ -1,5 +1,5 @@
-// Runs one op by name on owned buffers and checks what every kernel must respect: inputs are left alone, nothing is
-// written after an output or after the booked scratch, and no result depends on what scratch or outputs held before.
+// Runs one op by name on owned buffers and checks what every kernel must guarantee: inputs are not changed, nothing is
+// written after an output or after the booked scratch, and no result depends on earlier contents of scratch or outputs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -86,7 +86,7 @@ class Tensor {
   Tensor& operator=(const Tensor& other) { return *this = Tensor(other); }
   Tensor& operator=(Tensor&&) = default;
 
-  // The same storage under another handle (aliasing outputs).
+  // The same storage with another handle (aliasing outputs).
   Tensor share() const { return Tensor(type_, buffer_); }
 
   const ConcreteType& type() const { return type_; }
@@ -163,7 +163,7 @@ class Tensor {
   std::shared_ptr<GuardedBuffer> buffer_;
 };
 
-// What this process may use of the machine, as the device would say it.
+// What this process may use of the machine, as a device would report it.
 inline DeviceFacts host_facts() {
   DeviceFacts facts;
   facts.threads = threads();
@@ -180,16 +180,16 @@ inline Tensor rounded(const Tensor& wide, DType dtype = DType::bf16) {
 }
 
 struct RunOptions {
-  std::string only;      // implementation; empty: the best that accepts
+  std::string only;      // implementation; empty: the best one that accepts
   int64_t trip = 0;      // iteration of the enclosing loop
-  bool use_may = false;  // outputs take the storage of the inputs they may alias
+  bool use_may = false;  // outputs use the storage of inputs that they may alias
   HostPort* host = nullptr;
   DeviceFacts facts = host_facts();
 };
 
 struct RunResult {
   std::vector<Tensor> outputs;
-  std::string implementation;  // that ran
+  std::string implementation;  // the one that ran
 };
 
 inline std::vector<ConcreteType> infer_types(const Op& op, const std::vector<Tensor>& inputs, const Attrs& attrs) {
@@ -215,7 +215,7 @@ inline KernelSpec spec_of(std::string_view name, const std::vector<Tensor>& inpu
   return spec;
 }
 
-// Does `implementation` accept this call? For tests that compare a fast kernel where the machine has it.
+// Whether `implementation` accepts this call: for tests that compare a fast kernel on machines that have it.
 inline bool accepts(std::string_view name, const std::vector<Tensor>& inputs, const Attrs& attrs,
                     std::string_view implementation, const DeviceFacts& facts = host_facts()) {
   const KernelSpec spec = spec_of(name, inputs, attrs, facts);
@@ -267,7 +267,7 @@ inline RunResult run_op(std::string_view name, const std::vector<Tensor>& inputs
   return result;
 }
 
-// Every element within absolute + relative * |expected|; NaN matches NaN alone.
+// Every element is within absolute + relative * |expected|; NaN matches only NaN.
 inline void expect_close(const Tensor& found, const Tensor& expected, double absolute, double relative) {
   ASSERT_EQ(found.type().dims, expected.type().dims);
   int64_t shown = 0;

@@ -1,4 +1,5 @@
-// Where the operands of ops under test lie: the heap, unless a program puts them where another device reaches them too.
+// Where the operands of ops under test are: on the heap, unless a program puts them where another device can access
+// them.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,7 @@ struct OperandMemory {
   void (*release)(std::byte* memory) noexcept;
 };
 
-// Set before the first operand is made.
+// Set it before the first operand is created.
 inline OperandMemory& operand_memory() {
   static OperandMemory memory{[](size_t bytes) { return static_cast<std::byte*>(std::aligned_alloc(64, bytes)); },
                               [](std::byte* at) noexcept { std::free(at); }};

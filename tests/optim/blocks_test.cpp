@@ -1,5 +1,5 @@
-// Optimizers with states in 8 bits: the quantile maps, which weights have them, kernels against each other and against
-// the formula in double precision, with states rounded as bitsandbytes rounds them.
+// Optimizers with 8-bit states: the quantile maps, which weights have them, kernels against each other and against the
+// formula in double precision, with states rounded as by bitsandbytes.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,7 +10,7 @@
 namespace headroom::op_test {
 namespace {
 
-// By sorting, from the definition: seven decades of steps, their middles, with 0 and 1.
+// By sorting, from the definition: seven decades of steps, their midpoints, with 0 and 1.
 std::vector<double> sorted_map(bool is_signed) {
   std::vector<double> all{0, 1};
   for (int decade = 0; decade < 7; ++decade) {
@@ -47,8 +47,8 @@ TEST(DynamicMap, FindsTheNearestCode) {
     }
 }
 
-// Every code of both maps is decoded and encoded again by both kernels: a gradient of zeros leaves Lion's and AdamW's
-// states where they are but for their decay, which scales whole blocks.
+// Both kernels decode and encode every code of both maps: a zero gradient leaves the states of Lion and AdamW unchanged
+// except for their decay, which scales whole blocks.
 TEST(DynamicMap, CodesStayWhereBlocksAreScaled) {
   for (const char* which : {"simd", "reference"}) {
     const Tensor w = Tensor::filled(DType::f32, {256}, 0.5), g = Tensor::filled(DType::f32, {256}, 0);
@@ -96,7 +96,7 @@ TEST(EightBits, KernelsAgree) {
           const Tensor gradient = Tensor::random(DType::f32, {count}, t + 10);
           a = fast.step(a, gradient, 0.01, 0.1, 0.7), b = plain.step(b, gradient, 0.01, 0.1, 0.7);
         }
-        int64_t other = 0;  // a rounding of f32 may cross a bound, or a draw
+        int64_t other = 0;  // f32 rounding may cross the threshold between two codes, or of a random rounding
         for (int64_t i = 0; i < count; ++i) other += std::abs(a.at(i) - b.at(i)) > 1e-6;
         EXPECT_LE(other, 1 + count / 500);
         for (size_t k = 0; k < fast.state_names().size(); ++k)
@@ -105,7 +105,7 @@ TEST(EightBits, KernelsAgree) {
       }
 }
 
-// AdamW whose moments are rounded after each step to the nearest of the map, by the largest of their block.
+// AdamW whose moments are rounded after each step to the nearest value of the map, by the largest of their block.
 class RoundedAdamW {
  public:
   explicit RoundedAdamW(size_t count) : m_(count, 0), v_(count, 0) {}
@@ -157,7 +157,7 @@ TEST(EightBits, FollowTheFormulaWithRoundedStates) {
   }
 }
 
-// States of zeros, as a run begins, are zero in both maps, and a gradient of zeros keeps them so.
+// Zero states, as at the start of a run, are zero in both maps, and a zero gradient keeps them so.
 TEST(EightBits, StartFromZero) {
   for (const char* name : kNames)
     for (const char* which : {"simd", "reference"}) {

@@ -1,5 +1,5 @@
-// Elementwise optimizers against their formulas in double precision, step after step: both kernels, odd lengths, weight
-// decay, the factor of clipping.
+// Elementwise optimizers against their formulas in double precision, step by step: both kernels, odd lengths, weight
+// decay, the clip factor.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +14,7 @@ struct ElementStep {
   double lr, decay;
 };
 using ElementStates = std::vector<double>;
-// An element's new weight; its states in place.
+// An element's new weight; updates its states in place.
 using ElementFormula = double (*)(const ElementStep& step, double w, double g, ElementStates& s);
 
 struct ElementCase {
@@ -136,7 +136,7 @@ TEST(Elementwise, OptimizersFollowTheirFormulas) {
         }
 }
 
-// A narrow weight is rounded by the same draws in both kernels.
+// Both kernels round a narrow weight with the same random bits.
 class NarrowWeights : public testing::TestWithParam<DType> {};
 
 TEST_P(NarrowWeights, AreDrawnAlike) {
@@ -150,7 +150,7 @@ TEST_P(NarrowWeights, AreDrawnAlike) {
     const Tensor a = fast.step(weight, gradient, 0.01, 0.1), b = plain.step(weight, gradient, 0.01, 0.1);
     int64_t other = 0;
     for (int64_t i = 0; i < kCount; ++i) other += a.at(i) != b.at(i);
-    EXPECT_LE(other, 8);  // an ulp of f32 may cross a draw
+    EXPECT_LE(other, 8);  // an ulp of f32 may cross a rounding threshold
     EXPECT_FALSE(a.same_bytes(weight));
   }
 }

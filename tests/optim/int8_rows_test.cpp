@@ -1,4 +1,4 @@
-// Weights in 8-bit codes with a scale per row: updates against those of f32 weights, and how they are rounded.
+// Weights in 8-bit codes with a scale per row: updates against those of f32 weights, and rounding.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -30,8 +30,8 @@ std::vector<double> values_of(const Tensor& codes) {
   return values;
 }
 
-// After a step from the same values every element lies within a step of its row of where f32 takes it, and states
-// are those of f32.
+// After a step from the same values, every element is within one code step of its f32 result, and the states are those
+// of f32.
 TEST(Int8Rows, AStepEndsWithinOneCodeOfTheWideOne) {
   for (const char* optimizer : kOptimizers)
     for (const char* which : {"reference", "simd"})
@@ -67,11 +67,11 @@ TEST(Int8Rows, BothKernelsDrawAlike) {
     const std::vector<double> b = values_of(plain.step(start.codes, gradient, 0.01, 0.1));
     int other = 0;
     for (size_t i = 0; i < a.size(); ++i) other += std::abs(a[i] - b[i]) > 1e-6;
-    EXPECT_LE(other, 8) << optimizer;  // an ulp may cross a draw
+    EXPECT_LE(other, 8) << optimizer;  // an ulp may cross a rounding threshold
   }
 }
 
-// The mean over many steps' draws is the number itself: updates far below a code's step are not lost.
+// The mean over many steps is the number itself: updates far below a code's step are not lost.
 TEST(Int8Rows, RoundingIsUnbiased) {
   constexpr int64_t kColumns = 4096;
   std::vector<double> values(kColumns, 0.3);

@@ -1,4 +1,4 @@
-// LoRA+: the B of an adapter steps as a weight does whose learning rate is the ratio times as large.
+// LoRA+: an adapter's B steps like a weight whose learning rate is larger by the ratio.
 #include "optim/lora_plus.h"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes sgd.json beside this script: weights that torch.optim.SGD reaches in double precision.
+"""Writes sgd.json in this folder: weights that torch.optim.SGD reaches in double precision.
 
-Needs torch (not needed to build or test headroom: the file is committed). Same version -> same bytes.
-Per case: the options, the first weights, a gradient per step, and the weights and the momentum buffer after the last.
+Needs torch (not needed to build or test headroom: the file is committed). The same version gives the same bytes. Each case has
+the options, the initial weights, a gradient per step, and the weights and the momentum buffer after the last step.
 """
 import json
 import os

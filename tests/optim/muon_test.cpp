@@ -76,7 +76,7 @@ const MuonCase kMuonCases[] = {{"", 0.95, true, true, 5},
                                {"momentum=0.5,nesterov=false", 0.5, false, true, 5},
                                {"match_rms_adamw=false,ns_steps=3", 0.95, true, false, 3}};
 
-// Products round to bf16: a step's error is about a percent of it.
+// Products round to bf16, so that a step's error is about one percent.
 void expect_muon(const MuonCase& of, const char* which, int64_t rows, int64_t cols) {
   const size_t m = static_cast<size_t>(rows), n = static_cast<size_t>(cols);
   Stepper stepper(OptimizerSettings("muon", of.args), DType::f32, {rows, cols}, ParameterKind::matrix, {.only = which});
@@ -122,7 +122,7 @@ TEST(Muon, IsForMatricesAndLeavesTheRestToAdamW) {
   }
 }
 
-// Each matrix of a stack by itself.
+// Each matrix of a stack separately.
 TEST(Muon, UpdatesAStackMatrixByMatrix) {
   const OptimizerSettings settings("muon", "");
   Stepper stack(settings, DType::f32, {2, 8, 17}, ParameterKind::matrix);

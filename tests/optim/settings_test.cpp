@@ -1,4 +1,4 @@
-// What --optim and --optim-args say, and how a step's scalars are filled by name.
+// --optim and --optim-args, and how a step's scalars are set by name.
 #include "optim/settings.h"
 
 #include <gmock/gmock.h>
@@ -79,7 +79,7 @@ TEST(StepScalars, AreFilledByName) {
   EXPECT_THROW(scalars.set("momentum", 1), InternalError);
 }
 
-// No place is taken twice.
+// No position is used twice.
 TEST(StepScalars, HaveAPlaceEach) {
   std::vector<int64_t> places{kLearningRate, kWeightDecay, kLossScale, kMaxGradNorm, kSeed, kSeed + 1, kStep, kUnscale};
   for (int64_t i = 0; i < kOwnScalars; ++i) places.push_back(kOwnScalar[i]);

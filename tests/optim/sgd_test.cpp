@@ -69,7 +69,7 @@ TEST(Sgd, ReachesTheWeightsOfTorch) {
     }
 }
 
-// Odd lengths, the factor of clipping, weights that do not decay, and the copy.
+// Odd lengths, the clip factor, weights without decay, and the copy.
 TEST(Sgd, FollowsTheFormula) {
   for (const char* which : {"reference", "simd"})
     for (int64_t count : {1, 7, 1029})
@@ -93,7 +93,7 @@ TEST(Sgd, FollowsTheFormula) {
       }
 }
 
-// A bf16 weight is rounded up or down, by the same draws in both kernels, and right on average.
+// A bf16 weight is rounded up or down, with the same random bits in both kernels, and correctly on average.
 TEST(Sgd, RoundsNarrowWeightsByDraws) {
   constexpr int64_t kCount = 1 << 14;
   const Tensor w = Tensor::filled(DType::bf16, {kCount}, 1), g = Tensor::filled(DType::f32, {kCount}, -0.25);

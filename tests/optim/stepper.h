@@ -1,4 +1,4 @@
-// Runs an optimizer's update of one parameter as training runs it: its nodes, its states, the scalars of each step.
+// Runs an optimizer's update of one parameter as in training: its nodes, its states, the scalars of each step.
 #pragma once
 
 #include <algorithm>

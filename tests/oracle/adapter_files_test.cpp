@@ -1,4 +1,4 @@
-// What an adapter's directory may hold: PEFT's files are accepted, what is not computed is refused by name.
+// The contents of an adapter's directory: PEFT's files are accepted, unsupported features are refused by name.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -89,7 +89,8 @@ TEST_F(AdapterDirectory, RefusesTensorsOfAnotherModel) {
   }
 }
 
-// PEFT loads the embedding and the head as two copies: what trained one of them, or both apart, is another model.
+// PEFT loads the embedding and the head as two copies; a file that trained one of them, or both separately, is a
+// different model.
 TEST(TiedHead, IsAcceptedWhereTheFileHasItTwice) {
   const fs::path golden = fs::path(HEADROOM_SOURCE_DIR) / "tests/oracle/gemma2";
   const ModelFiles model = open_model(golden / "model");

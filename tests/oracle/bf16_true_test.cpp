@@ -1,4 +1,4 @@
-// Training with weights in bf16: losses beside PyTorch's bf16 model, and what stochastic rounding is for.
+// Training with bf16 weights: losses against PyTorch's bf16 model, and the benefit of stochastic rounding.
 #include <gtest/gtest.h>
 
 #include "base/bfloat16.h"
@@ -8,7 +8,7 @@
 namespace headroom::test {
 namespace {
 
-// Relative; torch's own runs with other random numbers differ by up to 0.3 %.
+// Relative; torch's own runs differ by up to 0.3 % between seeds.
 constexpr double kLossTolerance = 0.004;
 
 TrainOptions narrow_options(const GoldenCase& golden) {

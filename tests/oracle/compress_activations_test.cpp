@@ -1,4 +1,4 @@
-// compress-activations: how far gradients move, that the loss does not, and what it composes with.
+// compress-activations: how far gradients move, that the loss does not, and combinations with other techniques.
 #include <gtest/gtest.h>
 
 #include "training_run.h"
@@ -15,7 +15,7 @@ class CompressedActivations : public testing::TestWithParam<const char*> {
     compressed_.techniques.pins["compress-activations"] = "int8";
   }
 
-  // The largest distance of a gradient, of its norm; of gradients that matter.
+  // The largest distance of a gradient, relative to its norm; only for gradients that matter.
   static double largest_error(const StepOutcome& plain, const StepOutcome& rounded) {
     double worst = 0;
     for (const auto& [name, values] : plain.gradients)

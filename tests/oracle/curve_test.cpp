@@ -1,5 +1,4 @@
-// Steps of AdamW against torch.optim.AdamW, in fp32 and in bf16-mixed against torch.autocast. Tolerances:
-// README.md.
+// Steps of AdamW against torch.optim.AdamW, in fp32, and in bf16-mixed against torch.autocast. Tolerances: README.md.
 #include <gtest/gtest.h>
 
 #include "golden_curve.h"
@@ -29,7 +28,7 @@ TEST_P(GoldenCurve, InFp32IsTorchs) {
   RecordProperty("worst_loss", fmt::format("{:.1e}", worst));
 }
 
-// The embeddings and the first layer stay; the norm that clips is that of the others.
+// The embeddings and the first layer are frozen; clipping uses the norm of the others.
 TEST_P(GoldenCurve, WithFrozenLayersIsTorchs) {
   const Curve curve(GetParam());
   TrainOptions options = curve.options("32-true");
@@ -39,8 +38,8 @@ TEST_P(GoldenCurve, WithFrozenLayersIsTorchs) {
   RecordProperty("worst_loss", fmt::format("{:.1e}", worst));
 }
 
-// How far a loss may be from torch's autocast. Where tokens choose experts, rounding changes some choices: there, as
-// far as torch's own two curves are apart is added.
+// The tolerance of a loss against torch's autocast. With experts, rounding changes some choices, so the distance
+// between torch's own two curves is added.
 double bf16_tolerance(const Curve& curve) {
   double apart = 0;
   if (curve.golden.model.spec.experts.count > 0)
@@ -114,10 +113,10 @@ class RoundedProducts : public testing::TestWithParam<std::tuple<const char*, co
   const TrainOptions options = curve.options("32-true");
 };
 
-// One number that is rounded the other way changes what is computed from it, and soon all of it is rounded otherwise: a
-// curve is one draw out of many. Twelve runs whose weights differ in their last bits show how far draws lie apart, and
-// torch's must lie among them: beyond this bound a thirteenth draw falls once in 100,000 times (Student's t of 11
-// degrees of freedom).
+// One number that is rounded differently changes all that is computed from it, and soon everything is rounded
+// differently: a curve is a random sample. Twelve runs whose weights differ in their last bits show how far samples
+// spread, and torch's must be among them: a thirteenth sample exceeds this bound once in 100,000 times (Student's t
+// with 11 degrees of freedom).
 TEST_P(RoundedProducts, LossesAreTorchs) {
   constexpr int kRuns = 12;
   const double bound = 7.5 * std::sqrt(1 + 1.0 / kRuns);
@@ -143,8 +142,8 @@ TEST_P(RoundedProducts, LossesAreTorchs) {
   RecordProperty("worst_loss", fmt::format("{:.1e}", worst));
 }
 
-// The error itself hardly depends on which way single numbers are rounded. An operand with a bit too few or too many
-// changes it by two.
+// The error itself hardly depends on how single numbers are rounded. An operand with one bit too few or too many
+// changes it by a factor of two.
 TEST_P(RoundedProducts, GradientsAreAsFarFromFp32AsTorchs) {
   const StepOutcome exact = TrainingRun(curve.golden, options).step();
   const StepOutcome found = TrainingRun(curve.golden, rounding()).step();

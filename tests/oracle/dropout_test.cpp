@@ -1,5 +1,5 @@
-// Dropout: the same elements whatever is redone or cut, others in every step, none in evaluation; losses and gradients
-// spread as PyTorch's do (make_dropout.py).
+// Dropout: the same elements whatever is recomputed or split, others in every step, none in evaluation; losses and
+// gradients are distributed as PyTorch's (make_dropout.py).
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -72,7 +72,7 @@ TEST_P(Dropout, OffIsTheModelWithoutIt) {
   EXPECT_EQ(run.step().loss, first.loss);
 }
 
-// The scratch and the arena of a plan do not depend on attention's dropout.
+// Scratch and arena of a plan do not depend on attention's dropout.
 TEST_P(Dropout, OfAttentionTakesNoMemory) {
   const auto bytes = [&](double attention) {
     GoldenCase golden = golden_;
@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Setting{"gemma2", {{"attention_dropout", 0.2}}}),
     [](const auto& param) { return std::string(param.param.name); });
 
-// Means over many steps of a learning rate of zero against PyTorch's over as many draws.
+// Means over many steps with a learning rate of zero, against PyTorch's over as many samples.
 constexpr size_t kSettings = 23;
 class DropoutMeans : public testing::TestWithParam<size_t> {};
 
@@ -139,7 +139,7 @@ Rates rates_of(const char* name, const Json& changes) {
   return {rates.embedding, rates.attention, rates.residual, rates.head};
 }
 
-// Null stands for an absent key.
+// Null means that the key is absent.
 TEST(DropoutConfig, IsReadAsTransformersDoes) {
   const auto bert = [](const Json& changes) { return rates_of("bert_classes", changes); };
   EXPECT_EQ(bert({{"hidden_dropout_prob", 0.25}, {"classifier_dropout", nullptr}}), (Rates{0.25, 0, 0.25, 0.25}));

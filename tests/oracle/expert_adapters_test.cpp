@@ -1,4 +1,5 @@
-// Adapters of experts and routers: what targets mean, PEFT's files both ways, and the techniques beside them.
+// Adapters of experts and routers: the meaning of targets, reading and writing PEFT's files, and combinations with
+// techniques.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +29,7 @@ class ExpertAdapters : public testing::TestWithParam<const char*> {
     options_.schedule.learning_rate = 1e-2;
   }
 
-  // Names and shapes of the file that a fresh adapter of these targets gives.
+  // Names and shapes in the file of a fresh adapter with these targets.
   std::map<std::string, std::vector<int64_t>> stored(const std::vector<std::string>& targets) {
     const ScratchFolder scratch("expert-targets");
     TrainOptions options = options_;
@@ -91,7 +92,7 @@ TEST_P(ExpertAdapters, FilesOfPeftComeBackBitForBit) {
   EXPECT_EQ(after.value("rank_pattern", Json::object()), before.at("rank_pattern"));
   EXPECT_EQ(after.value("alpha_pattern", Json::object()), before.at("alpha_pattern"));
   EXPECT_EQ(after.at("r"), before.at("r"));
-  // PEFT takes a parameter's name by its end.
+  // PEFT matches the end of a parameter's name.
   const std::set<std::string> parameters = names_of(after.at("target_parameters"));
   EXPECT_EQ(parameters.size(), before.at("target_parameters").size());
   for (const Json& name : before.at("target_parameters"))
@@ -112,7 +113,7 @@ TEST_P(ExpertAdapters, AllLinearIsAttentionExpertsAndRouters) {
   EXPECT_EQ(shapes.at("base_model.model.model.layers.0.mlp.gate.lora_B.weight"), router);
   int64_t layers = 0;
   for (int64_t layer = 0; layer < golden_.model.spec.layers; ++layer) layers += golden_.model.spec.has_experts(layer);
-  // No adapter of an MLP beside them.
+  // No other adapter of an MLP.
   EXPECT_EQ(static_cast<int64_t>(shapes.size()), 2 * (4 * golden_.model.spec.layers + 3 * layers));
   EXPECT_EQ(config_.at("target_modules"), Json({"k_proj", "o_proj", "q_proj", "v_proj"}));
   EXPECT_EQ(config_.at("target_parameters"),

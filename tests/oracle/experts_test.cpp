@@ -1,5 +1,5 @@
-// What models with experts have beyond the other golden cases: greedy tokens with the key-value cache, files with one
-// tensor per expert, exact curves under every technique, frozen experts, adapters beside them.
+// Tests of models with experts beyond the other golden cases: greedy tokens with the key-value cache, files with one
+// tensor per expert, exact curves under every technique, frozen experts, adapters.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -73,7 +73,8 @@ TEST_P(Experts, GreedyTokensAreTransformers) {
   EXPECT_EQ(generate_tokens(*generation.executor, prompt, options, [](int32_t) { return true; }), tokens);
 }
 
-// Five steps; losses within 1e-5 of transformers', with one micro-batch and with the techniques that cut and redo work.
+// Five steps; losses within 1e-5 of transformers', with one micro-batch and with the techniques that split and
+// recompute work.
 TEST_P(Experts, LossesOfFiveStepsAreTransformers) {
   const Json json = read_json(golden_.folder / "curves.json");
   TrainOptions options = plain_options(golden_);
@@ -133,7 +134,7 @@ TEST_P(BalancedExperts, LossesAreTransformers) {
   }
 }
 
-// Evaluation is of the next token alone.
+// Evaluation has only the next-token loss.
 TEST_P(BalancedExperts, EvaluationLeavesTheBalanceOut) {
   const Json first = expected_.at("steps").at(0);
   options_.schedule.learning_rate = 0;
@@ -265,7 +266,7 @@ TEST_P(Experts, TrainWithWeightsInBf16) {
   }
 }
 
-// Losses, bits of gradients and evaluation do not depend on what the arena, the scratch or padding rows held before.
+// Losses, gradients and evaluation are bitwise independent of earlier contents of arena, scratch and padding rows.
 TEST_P(Experts, TwoRunsAgreeBitwise) {
   TrainOptions options = plain_options(golden_);
   options.techniques.precision = "bf16-mixed";

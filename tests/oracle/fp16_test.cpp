@@ -1,4 +1,4 @@
-// fp16 with a loss scale: steps beside torch.autocast(float16) and GradScaler, overflow, and weights in fp16.
+// fp16 with a loss scale: steps against torch.autocast(float16) and GradScaler, overflow, and fp16 weights.
 #include <gtest/gtest.h>
 
 #include "golden_curve.h"
@@ -44,7 +44,7 @@ double distance(const Gradients& a, const Gradients& b) {
   return std::sqrt(apart / norm);
 }
 
-// fp32 would be nearer, bf16 eight times as far.
+// With fp32 the distance would be smaller, with bf16 eight times as large.
 TEST_P(Fp16AsTorch, GradientsAreAsFarFromFp32sAsAutocasts) {
   const Fp16Case torch(GetParam());
   TrainOptions options = torch.options("16-mixed");
@@ -99,8 +99,8 @@ TEST_P(Fp16AsTorch, RecomputationChangesNoBit) {
 INSTANTIATE_TEST_SUITE_P(Cases, Fp16AsTorch, testing::Values("llama_gqa_tied", "gpt2", "qwen2_bias"),
                          [](const auto& param) { return std::string(param.param); });
 
-// A scale under which gradients overflow: steps are left out, weights and states are not touched, the scale is halved
-// until they are finite again, and what follows are the steps of a run that began there.
+// A scale with which gradients overflow: steps are skipped, weights and states do not change, and the scale is halved
+// until gradients are finite. The following steps are those of a run that began there.
 TEST(Fp16, OverflowLeavesTheStepOutAndHalvesTheScale) {
   const Fp16Case torch("llama_gqa_tied");
   for (const char* precision : {"16-mixed", "16-true"})
@@ -130,11 +130,11 @@ TEST(Fp16, OverflowLeavesTheStepOutAndHalvesTheScale) {
       const StepOutcome first = later.step();
       EXPECT_EQ(first.loss, outcome.loss);
       EXPECT_EQ(first.gradients, outcome.gradients);
-      EXPECT_EQ(later.states(), run.states());  // the optimizer's own count is that of the steps taken
+      EXPECT_EQ(later.states(), run.states());  // the optimizer counts only the steps taken
     }
 }
 
-// A fixed scale without clipping, and one with: what the update reads is the same but for the clipping.
+// A fixed scale with and without clipping: the update reads the same values except for the clipping.
 TEST(Fp16, TheScaleLeavesNoTrace) {
   const Fp16Case torch("gpt2");
   TrainOptions options = torch.options("16-mixed");

@@ -1,4 +1,4 @@
-// Frozen weights: the others train bitwise as if nothing were frozen; what lies below them costs nothing.
+// Frozen weights: the others train bitwise as if nothing were frozen, and what lies below them costs nothing.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ TEST_P(Frozen, BelowTheFirstTrainedWeightNothingIsKept) {
   const GoldenCase golden = GoldenCase::open(GetParam());
   TrainOptions options = plain_options(golden);
   const Plan all = TrainingRun(golden, options).plan();
-  // Everything but the last norm: no activation of any block is needed later.
+  // Everything except the last norm: no activation of any block is needed later.
   options.techniques.freeze = {golden.model.spec.family == "gpt2" ? "h" : "layers",
                                "wte",
                                "wpe",

@@ -1,4 +1,4 @@
-// One folder of tests/oracle: a tiny model, its batch, and what PyTorch computed from them.
+// One folder of tests/oracle: a tiny model, its batch, and PyTorch's results.
 #pragma once
 
 #include <cmath>
@@ -30,7 +30,7 @@ struct GoldenCase {
   std::vector<std::vector<int32_t>> ids;
   std::vector<std::vector<int32_t>> labels;
   std::vector<std::vector<int32_t>> starts;  // of packed rows (HostPort::next_segments); empty: not packed
-  std::vector<int64_t> lengths;              // of the rows before their padding; empty: there is none
+  std::vector<int64_t> lengths;              // of the rows before their padding; empty: no padding
   std::vector<std::vector<int32_t>> types;   // of the tokens; empty: all 0
   double loss = 0;
   int64_t targets = 0;

@@ -1,4 +1,4 @@
-// Losses and gradient norms that PyTorch computed, step by step, and how near ours must be.
+// Losses and gradient norms of PyTorch, step by step, and the tolerances.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ inline TrainOptions with_optimizer_of(const Json& file, TrainOptions options) {
   return options;
 }
 
-// Expects one step to be PyTorch's {step, loss, grad_norm}. Returns the loss's relative distance.
+// Compares one step with PyTorch's {step, loss, grad_norm}. Returns the loss's relative distance.
 inline double expect_step(const Json& row, double found_loss, double found_norm, const CurveTolerance& tolerance = {}) {
   const double loss = row.at("loss").get<double>(), norm = row.at("grad_norm").get<double>();
   EXPECT_NEAR(found_loss, loss, tolerance.loss * loss) << "step " << row.at("step");

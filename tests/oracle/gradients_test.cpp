@@ -15,7 +15,7 @@ class GoldenGradients : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override { golden_ = GoldenCase::open(GetParam()); }
 
-  // Runs one step and compares all it gives with PyTorch's.
+  // Runs one step and compares all its results with PyTorch's.
   StepOutcome expect_golden(const TrainOptions& options) {
     TrainingRun run(golden_, options);
     StepOutcome outcome = run.step();
@@ -86,7 +86,7 @@ TEST_P(GoldenGradients, AreBitwiseTheSameUnderRecomputationAndFusion) {
   options.schedule.learning_rate = 1e-3;
   TrainingRun plain(golden_, options);
   const StepOutcome first = plain.step(), second = plain.step();
-  EXPECT_LT(second.loss, first.loss);  // the weights did move
+  EXPECT_LT(second.loss, first.loss);  // the weights changed
   for (const char* recompute : {"drop-cheap", "drop-attention", "keep-attention", "drop-cheap+mlp",
                                 "drop-elementwise+projections", "block-input"})
     for (const char* fused : {"off", "on"}) {

@@ -1,4 +1,4 @@
-// A run with --group-by-length beside PyTorch's steps on the same rows in the documented order
+// A run with --group-by-length against PyTorch's steps on the same rows in the documented order
 // (make_length_buckets.py).
 #include <fstream>
 

@@ -32,7 +32,7 @@ class GoldenLogits : public testing::TestWithParam<const char*> {
   }
 
   void make_executor(const std::string& precision = "32-true", const std::filesystem::path& adapter = {}) {
-    // Where tokens choose experts, rounding sends some to others.
+    // With experts, rounding sends some tokens to others.
     if (precision == "bf16-true") tolerance_ = kNarrowTolerance * (golden_.model.spec.experts.count > 0 ? 2 : 1);
     PlanRequest request;
     set_precision(request, precision);
@@ -54,7 +54,7 @@ class GoldenLogits : public testing::TestWithParam<const char*> {
     executor_->run("load", {});
   }
 
-  // Feeds `count` tokens of a row that continue the cache and compares the logits of the last one.
+  // Feeds `count` tokens of a row after those in the cache and compares the logits of the last one.
   void expect_logits(const char* program, const char* ids_name, size_t row, int64_t offset, int64_t count) {
     const TensorView ids = executor_->tensor(ids_name);
     std::fill_n(ids.as<int32_t>(), ids.count(), 0);
@@ -98,7 +98,7 @@ TEST_P(GoldenLogits, InBf16AreTorchsToItsPrecision) {
   }
   int64_t cache = 0;
   for (const PersistentTensor& tensor : plan_.tensors) {
-    // Matrices are stored in bf16; vectors as they are read.
+    // Matrices are stored in bf16; vectors keep their type.
     const DType stored = tensor.place.type.dims.size() == 1 ? DType::f32 : DType::bf16;
     EXPECT_TRUE(tensor.role != Role::parameter || tensor.place.type.dtype == stored) << tensor.name;
     if (tensor.role == Role::kv_cache) cache += storage_bytes(tensor.place.type);
@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, GoldenLogits,
                                          "gpt_neox_sequential", "phi3_longrope", "starcoder2", "mixtral", "qwen3_moe"),
                          case_name);
 
-// With an adapter beside the weights, as PEFT computes them.
+// With an adapter, as computed by PEFT.
 class AdapterLogits : public GoldenLogits {
  protected:
   void SetUp() override {

@@ -11,7 +11,7 @@
 namespace headroom::test {
 namespace {
 
-// As PEFT was asked: it writes an own rank of experts' gates and ups for all-linear.
+// The targets as given to PEFT: for all-linear, PEFT writes a separate rank for experts' gates and ups.
 std::vector<std::string> targets_of(const Json& config) {
   if (!config.at("rank_pattern").empty()) return {"all-linear"};
   auto targets = config.at("target_modules").get<std::vector<std::string>>();
@@ -45,7 +45,7 @@ TEST_P(LoraAsPeft, InFp32) {
   const LoraCase lora(GetParam());
   TrainingRun run(lora.golden, lora.options, lora.folder);
   expect_curve(lora.expected.at("fp32"), run);
-  // The adapter then, tensor by tensor: nothing else was trained.
+  // The adapter afterwards, tensor by tensor: nothing else was trained.
   const ScratchFolder scratch("lora");
   run.save_adapter(scratch.path);
   const SafetensorsFile final = SafetensorsFile::open(lora.folder / "final.safetensors"),
@@ -63,10 +63,11 @@ TEST_P(LoraAsPeft, InBf16Mixed) {
   LoraCase lora(GetParam());
   lora.options.techniques.precision = "bf16-mixed";
   TrainingRun run(lora.golden, lora.options, lora.folder);
-  // PEFT rounds the adapter's product and the layer's to bf16 before it adds them. Adam's first updates are hardly more
-  // than the signs of gradients, so that a rounding that flips a small one grows from step to step: up to 2.5 % apart
-  // at the fifth here, where PEFT's own bf16 is 0.5 % from its fp32. The test below holds one step's gradients.
-  // Where rounding sends tokens to other experts, PEFT's own two curves are apart: with experts twice as far again.
+  // PEFT rounds the adapter's product and the layer's to bf16 before adding them. Adam's first updates are little more
+  // than the signs of gradients, so a rounding that flips a small one grows from step to step: here up to 2.5 % at the
+  // fifth step, where PEFT's own bf16 is 0.5 % from its fp32. The test below checks the gradients of one step. If
+  // rounding sends tokens to other experts, PEFT's own two curves are apart; with experts, twice that distance is
+  // added.
   double apart = 0;
   for (size_t i = 0; i < lora.expected.at("bf16_autocast").size(); ++i) {
     const double loss = lora.expected.at("bf16_autocast")[i].at("loss").get<double>(), tolerance = i < 3 ? 0.01 : 0.03;
@@ -76,10 +77,10 @@ TEST_P(LoraAsPeft, InBf16Mixed) {
   }
 }
 
-// One step's loss and gradient, which no update has moved yet, are nearer: as far from fp32's as PEFT's are under
-// autocast, at the numbers given or at one of their neighbours (make_lora.py). A processor that sums in another order
-// rounds other numbers the other way, as a neighbour does, and may so send a token to another expert. Which ones are
-// rounded hardly matters to the error itself, an operand with a bit too few or too many changes it by two.
+// The loss and gradient of one step, before any update, are closer: as far from fp32's as PEFT's are under autocast, at
+// the given numbers or one of their neighbours (make_lora.py). A processor that sums in another order rounds other
+// numbers differently, as a neighbour does, and so may send a token to another expert. The error itself hardly depends
+// on which numbers are rounded; an operand with one bit too few or too many changes it by a factor of two.
 TEST_P(LoraAsPeft, GradientsInBf16MixedAreAsFarFromFp32AsPefts) {
   LoraCase lora(GetParam());
   const StepOutcome wide = TrainingRun(lora.golden, lora.options, lora.folder).step();
@@ -118,7 +119,7 @@ TEST_P(LoraAsPeft, RecomputationChangesNoBit) {
   for (int step = 0; step < 3; ++step) EXPECT_EQ(plain.step().loss, recomputed.step().loss);
 }
 
-// LoRA+: B learns faster than A, and so does a vector that is trained beside them.
+// LoRA+: B learns faster than A, and so does a vector that is trained with them.
 class LoraPlusAsPeft : public testing::TestWithParam<const char*> {};
 
 TEST_P(LoraPlusAsPeft, InFp32) {
@@ -194,7 +195,7 @@ TEST_F(LoraDropout, SeedsDiffer) {
   EXPECT_NE(losses(1), first);
 }
 
-// Moving every trained matrix along the gradient by h lowers the loss by h |g|.
+// Moving all trained matrices along the gradient by h lowers the loss by h |g|.
 void expect_gradient_of_loss(LoraCase& lora) {
   lora.options.schedule.learning_rate = 0;
   TrainingRun run(lora.golden, lora.options, lora.folder);
@@ -215,7 +216,7 @@ TEST_P(LoraAsPeft, GradientsAreThoseOfTheLoss) {
   expect_gradient_of_loss(lora);
 }
 
-// At a fixed mask.
+// With a fixed mask.
 TEST_F(LoraDropout, GradientsAreThoseOfTheMaskedLoss) { expect_gradient_of_loss(lora); }
 
 TEST(Lora, TargetsThatMeanNothingAreRefused) {

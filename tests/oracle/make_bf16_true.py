@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes tests/oracle/CASE/bf16_true.json: losses of five AdamW steps of a model whose weights are bf16, by PyTorch.
+"""Writes tests/oracle/CASE/bf16_true.json: losses of five AdamW steps by PyTorch, for a model with bf16 weights.
 
 Needs torch, transformers (not needed to build or test headroom: the files are committed).
 Usage: make_bf16_true.py [CASE...]
 
-The case's model in torch.bfloat16, its batch, all rows at once; the loss in fp32 from bf16 logits; AdamW with fp32 states whose
-new weight is rounded stochastically to bf16, with torch's own random numbers: losses agree to the precision of the weights,
-not better. The mean over eight seeds is written.
+The case's model in torch.bfloat16, its batch, all rows at once; the loss in fp32 from bf16 logits; AdamW with fp32 states and
+new weights rounded stochastically to bf16 with torch's random numbers, so that losses agree only to the precision of the
+weights. The file has the mean over eight seeds.
 """
 import json
 import os
@@ -24,7 +24,7 @@ LEARNING_RATE = 1e-3
 
 
 def rounded(values):
-    """bf16, up with the probability of the distance to the lower neighbour."""
+    """Rounds to bf16, up with a probability equal to the distance from the lower neighbour."""
     bits = values.view(torch.int32) + torch.randint(0, 1 << 16, values.shape, dtype=torch.int32)
     return (bits & -65536).view(torch.float32).to(torch.bfloat16)
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes tests/oracle/dropout.json: loss and gradient norm of the golden models under dropout, over many draws.
+"""Writes tests/oracle/dropout.json: loss and gradient norm of the golden models under dropout, over many samples.
 
-Draws differ between systems, their mean and their spread do not: a probability that is applied at another place, or
-twice, moves them. Each setting changes some keys of a model's config.json.
+Samples differ between systems; their mean and spread do not, unless dropout is applied at another place, or twice. Each
+setting changes some keys of a model's config.json.
 
-Needs torch, transformers and safetensors, and the models that make_oracle.py made. Usage: make_dropout.py
+Needs torch, transformers and safetensors, and the models of make_oracle.py. Usage: make_dropout.py
 Per setting: mean and standard deviation of the loss and of the gradient norm over DRAWS passes over batch.json.
 """
 import json

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes tests/oracle/CASE/fp16.json: AdamW steps under torch.autocast(float16) with torch.amp.GradScaler, on the CPU.
+"""Writes tests/oracle/CASE/fp16.json: AdamW steps under torch.autocast(float16) with torch.amp.GradScaler, on the CPU.
 
 Needs torch, transformers and safetensors (not needed to build or test headroom: the files are committed).
 Usage: make_fp16.py [CASE...]
 
-The case's batch at every step. The first scale is low enough that no gradient overflows, and grows after every third step;
-`grad_norm` is that of the unscaled gradients before they are clipped. `gradient_error` is how far all gradients together are
-from fp32's, relative to their norm.
+Every step uses the case's batch. The first scale is low enough that no gradient overflows, and grows after every third step.
+`grad_norm` is that of the unscaled gradients before clipping. `gradient_error` is the distance of all gradients together from
+fp32's, relative to their norm.
 """
 import json
 import os

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Makes tests/oracle/length_buckets.json: AdamW steps of PyTorch on rows in the order of --group-by-length.
+"""Writes tests/oracle/length_buckets.json: AdamW steps of PyTorch on rows in the order of --group-by-length.
 
-The order is written here a second time, from docs/data.md and docs/techniques/length-buckets.md. Here a batch is padded to its
-longest row, in headroom to a bucket. There are more rows than 64 batches, an odd number, and steps beyond the first epoch.
+The order is implemented a second time here, from docs/data.md and docs/techniques/length-buckets.md. Here a batch is padded to
+its longest row, in headroom to a bucket. There are more than 64 batches of rows, an odd number of rows, and steps beyond the
+first epoch.
 
-Needs torch, transformers, and the model that make_oracle.py made. Usage: make_length_buckets.py
-rows: their tokens, every one but the first a target. steps: of each also the tokens that its batch holds.
+Needs torch, transformers, and the model of make_oracle.py. Usage: make_length_buckets.py
+rows: their tokens, of which all but the first are targets. steps: also the tokens of each step's batch.
 """
 import json
 import os
@@ -31,7 +32,7 @@ def mix64(x):
 
 
 def shuffled(place, count, seed, epoch):
-    """Where a permutation of `count` things has `place`: a Feistel network over a power of four, walked until inside."""
+    """Position `place` in a permutation of `count` items: a Feistel network over a power of four, repeated until inside."""
     half = 0
     while 4 ** half < count:
         half += 1
@@ -46,7 +47,7 @@ def shuffled(place, count, seed, epoch):
 
 
 def batches_of_epoch(lengths, epoch):
-    """Windows of 64 batches in the epoch's order, each sorted by length; whole batches in a seeded order."""
+    """Windows of 64 batches in the epoch's order, each sorted by length; full batches in a seeded order."""
     for begin in range(0, len(lengths), WINDOW):
         window = [shuffled(place, len(lengths), SEED, epoch) for place in range(begin, min(begin + WINDOW, len(lengths)))]
         window.sort(key=lambda row: -lengths[row])  # stable

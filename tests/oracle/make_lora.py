@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Makes the golden files of LoRA: tests/oracle/CASE/lora/ with an adapter by PEFT and what PEFT computed with it.
+"""Writes the golden files of LoRA: tests/oracle/CASE/lora/ with an adapter of PEFT and what PEFT computed with it.
 
 Needs torch, transformers, peft and safetensors (not needed to build or test headroom: the files are committed).
-Usage: make_lora.py [--logits | --errors | --plus | --dora] [CASE...]      of the adapter that is there, --logits:
-logits.safetensors alone; --errors: bf16_gradient_error alone; --plus: plus.json alone. --dora: CASE/dora/ alone, an adapter
-with random A, B and magnitudes as PEFT saves it, and its loss
+Usage: make_lora.py [--logits | --errors | --plus | --dora] [CASE...]
+  --logits, --errors, --plus: only logits.safetensors, bf16_gradient_error or plus.json, for the existing adapter.
+  --dora: only CASE/dora/, an adapter with random A, B and magnitudes as saved by PEFT, and its loss.
 
-CASE/lora/adapter_config.json, adapter_model.safetensors: an adapter with random A and B, as PEFT saves it.
-CASE/lora/expected.json: losses and gradient norms (before clipping at 1) of five AdamW steps from that adapter on the
-case's batch, all rows at once, fp32 and under torch's bf16 autocast; the arguments and versions. final.safetensors: the
-adapter after the fp32 steps. CASE/lora/plus.json: five fp32 steps of LoRA+ from it. logits.safetensors: fp32 logits of the batch's first row with the saved adapter.
-bf16_gradient_error: the least and the most that the first step's gradient under autocast is from fp32's, as a relative
-L2 difference over all that is trained, at the adapter and base given and at 24 neighbours, whose numbers differ by up to
-2^-12 of themselves: a sixteenth of what bf16 resolves, so that other numbers are rounded the other way. Where tokens
-choose experts, one of them goes elsewhere at some of the neighbours, and the error doubles. `loss`: the most that the
-loss is off, relative.
+CASE/lora/adapter_config.json, adapter_model.safetensors: an adapter with random A and B, as saved by PEFT.
+CASE/lora/expected.json: losses and gradient norms (before clipping at 1) of five AdamW steps from that adapter on the case's
+batch, all rows at once, in fp32 and under torch's bf16 autocast; the arguments and versions.
+final.safetensors: the adapter after the fp32 steps. plus.json: five fp32 steps of LoRA+ from the adapter. logits.safetensors:
+fp32 logits of the batch's first row with the saved adapter.
+bf16_gradient_error: the smallest and the largest relative L2 distance of the first step's gradient under autocast from fp32's,
+over all that is trained, for the given adapter and base and for 24 neighbours. The numbers of a neighbour differ by up to
+2^-12 of themselves, a sixteenth of bf16's resolution, so that other numbers are rounded differently. If tokens choose experts,
+one of them goes elsewhere for some of the neighbours, and the error doubles. `loss`: the largest relative error of the loss.
 """
 import json
 import os
@@ -35,19 +35,19 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 CASES = {
     'llama_gqa_tied': dict(r=4, lora_alpha=8, target_modules='all-linear'),
     'gpt2': dict(r=3, lora_alpha=6, target_modules=['c_attn', 'c_fc'], fan_in_fan_out=True, use_rslora=True),
-    # Attention, the router and the experts: PEFT gives an expert's gate and up one pair of matrices of twice the rank.
+    # Attention, the router and the experts. PEFT gives an expert's gate and up one pair of matrices with twice the rank.
     'mixtral': dict(r=3, lora_alpha=6, target_modules='all-linear', use_rslora=True),
     'qwen3_moe': dict(r=4, lora_alpha=8, target_modules=['q_proj', 'v_proj'],
                       target_parameters=['mlp.experts.gate_up_proj', 'mlp.experts.down_proj']),
-    # An embedding that is the head too, trained whole: PEFT's file has it under both names.
+    # A trained embedding that is also the head: PEFT's file has it under both names.
     'gemma2': dict(r=4, lora_alpha=8, target_modules=['q_proj', 'gate_proj'], modules_to_save=['embed_tokens'],
                    ensure_weight_tying=True),
-    # The same with the padding id inside rows: the copy that is trained keeps the embedding's padding_idx.
+    # The same with the padding id inside rows: the trained copy keeps the embedding's padding_idx.
     'gemma2_padding': dict(r=2, lora_alpha=4, target_modules=['q_proj'], modules_to_save=['embed_tokens'],
                            ensure_weight_tying=True),
     'qwen2_bias': dict(r=5, lora_alpha=5, target_modules=['q_proj', 'v_proj', 'down_proj'], modules_to_save=['model.norm']),
 }
-# Of B. Small beside routers, where rounding to bf16 else sends many tokens to other experts.
+# Of B. Small with routers, where rounding to bf16 would otherwise send many tokens to other experts.
 SCALES = {'mixtral': 0.02}
 STEPS = dict(learning_rate=1e-2, beta1=0.9, beta2=0.999, epsilon=1e-8, weight_decay=0.0, max_grad_norm=1.0)
 
@@ -74,7 +74,7 @@ def loss_of(model, batch, autocast):
     return F.cross_entropy(logits[:, :-1].float().flatten(0, 1), labels[:, 1:].flatten(), ignore_index=-100)
 
 
-# Of LoRA+; the other settings are STEPS.
+# For LoRA+; the other settings are STEPS.
 PLUS = dict(learning_rate=1e-3, loraplus_lr_ratio=8.0)
 
 
@@ -112,7 +112,7 @@ def write_dora(case, batch):
     shutil.rmtree(folder, ignore_errors=True)
     model = load(case, dict(CASES[case], use_dora=True, use_rslora=True))
     for name, parameter in sorted(model.named_parameters()):
-        if 'lora_magnitude_vector' in name:  # load() drew it about 0: lengths are above
+        if 'lora_magnitude_vector' in name:  # load() initialised it around 0, but lengths are positive
             parameter.data = 1 + parameter.data.abs()
     model.save_pretrained(folder)
     for extra in os.listdir(folder):

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes the golden files of tests/oracle: tiny models whose loss, logits and gradients PyTorch computed.
+"""Writes the golden files of tests/oracle: tiny models with loss, logits and gradients computed by PyTorch.
 
 Needs torch, transformers and safetensors (not needed to build or test headroom: the files are committed).
-Usage: make_oracle.py [OUTPUT_DIR [CASE...]]     (default: the folder of this script, every case; same versions -> same
-bytes)
+Usage: make_oracle.py [OUTPUT_DIR [CASE...]]     (default: the folder of this script, every case; the same versions give the
+same bytes)
 
 Per case: model/ (config.json, model.safetensors), batch.json, expected.json, expected_logits.safetensors,
-expected_grads.safetensors. README.md beside this script describes the files and the tolerances.
+expected_grads.safetensors. README.md in this folder describes the files and the tolerances.
 """
 import contextlib
 import copy
@@ -93,7 +93,7 @@ CASES = {
         num_experts_per_tok=3, moe_intermediate_size=20, norm_topk_prob=False, mlp_only_layers=[1],
         tie_word_embeddings=False, rope_parameters=dict(rope_type='default', rope_theta=10000.0)),
         'three of six small experts with their plain probabilities, a layer without experts, query and key norms'),
-    # The padding id stands inside the rows too: look-ups give its embedding no gradient.
+    # The padding id also occurs inside rows: lookups give its embedding no gradient.
     'llama_padding': (transformers.LlamaConfig, dict(TINY, num_key_value_heads=1, tie_word_embeddings=False, pad_token_id=-1,
         bos_token_id=1, eos_token_id=2, rope_parameters=dict(rope_type='default', rope_theta=10000.0)),
         'padding inside rows, untied; the padding id counts from the end of the vocabulary'),
@@ -106,13 +106,13 @@ CASES = {
         type_vocab_size=1, layer_norm_eps=1e-5, pad_token_id=1, num_labels=3),
         'padding inside rows and behind them: positions leave it out, and its own has no gradient either'),
 }
-PADDED = (27, 19, 25, 8)  # tokens of the rows of cases with padding
+PADDED = (27, 19, 25, 8)  # tokens in the rows of cases with padding
 FIRST = ('llama_gqa_tied', 'llama_rope_llama3', 'llama_rope_linear', 'qwen2_bias', 'mistral_window', 'gpt2')
 ROWS, LENGTH, IGNORED = 4, 27, -100
 
 
 def objective(config):
-    """What the labels are: the tokens themselves, masked tokens, or classes."""
+    """The kind of labels: the tokens themselves, masked tokens, or classes."""
     if config.num_labels != 2:  # the default
         return 'classes'
     return 'masked' if config.model_type in ('bert', 'roberta') else 'tokens'
@@ -177,7 +177,7 @@ def make_padded_batch(config, generator):
 
 
 def pad_inside(config, ids, labels, generator):
-    """Puts the padding id in place of some tokens, and of their targets, but not at the end of a row."""
+    """Replaces some tokens and their targets by the padding id, but not at the end of a row."""
     pad = config.pad_token_id % config.vocab_size
     chosen = torch.rand(ids.shape, generator=generator) < 0.2
     chosen[:, -1] = False
@@ -190,12 +190,12 @@ def pad_inside(config, ids, labels, generator):
 
 
 def attention_mask(config, ids):
-    """Nobody sees the padding at the end of a row."""
+    """Hides the padding at the end of rows from attention."""
     return (ids != config.pad_token_id).flip(1).long().cummax(dim=1).values.flip(1)
 
 
 def loss_of(model, ids, labels):
-    """Mean over the non-ignored targets of all rows; position t predicts the label of t + 1, or its own."""
+    """Mean over the targets of all rows that are not ignored; position t predicts the label of t + 1, or its own."""
     kind = objective(model.config)
     if kind != 'tokens':
         logits = model(input_ids=ids, attention_mask=attention_mask(model.config, ids)).logits
@@ -215,8 +215,8 @@ def gradients(model, ids, labels):
 
 
 def graph_gradients(config, grads):
-    """Under the names that headroom's graph has for them."""
-    if config.model_type == 'gpt_neox':  # the file keeps the name of older versions
+    """Renames to the names of headroom's graph."""
+    if config.model_type == 'gpt_neox':  # the file uses the name of older versions
         return {name.replace('lm_head', 'embed_out'): g for name, g in grads.items()}
     if not has_experts(config):
         return grads
@@ -237,7 +237,7 @@ def graph_gradients(config, grads):
 
 
 def greedy(model, ids, count):
-    """What generate() continues a row with."""
+    """The tokens with which generate() continues a row."""
     model.eval()
     prompt = ids[:1, :7]
     with torch.no_grad():
@@ -252,8 +252,8 @@ def difference(value, reference):
 
 
 def rounding_noise(model, ids, labels, loss, logits, grads):
-    """How far PyTorch's own answers move when only the order of the sums changes: the base of the tolerances."""
-    if not getattr(model.config, 'attn_logit_softcapping', None):  # torch's fused attention knows no cap
+    """How far PyTorch's own results move when only the order of sums changes: the basis of the tolerances."""
+    if not getattr(model.config, 'attn_logit_softcapping', None):  # torch's fused attention does not support a cap
         model.set_attn_implementation('sdpa')
     order = torch.arange(ROWS - 1, -1, -1)
     other_loss, other_logits, other = gradients(model, ids[order], labels[order])
@@ -329,8 +329,8 @@ def write_case(folder, name, generator):
 
 
 class Product(torch.autograd.Function):
-    """x w^T and its gradients with every operand as a sum of `parts` bf16 numbers: of their products those whose share can
-    count, summed in fp32. One part is --matmul-precision medium, two are high."""
+    """x w^T and its gradients with every operand as a sum of `parts` bf16 numbers. Of their products, those that are large enough
+    to matter are summed in fp32. One part is --matmul-precision medium, two are high."""
 
     @staticmethod
     def forward(context, x, weight, parts):
@@ -359,22 +359,22 @@ def multiply(a, b, parts):
 
 @contextlib.contextmanager
 def products_of(parts):
-    """Every linear layer multiplies that way; attention does not."""
+    """All linear layers multiply like that; attention does not."""
     plain = F.linear
     F.linear = lambda x, weight, bias=None: Product.apply(x, weight, parts) + (0.0 if bias is None else bias)
     yield
     F.linear = plain
 
 
-# How the model is computed, by the key of the curve.
+# How the model is computed, by the curve's key.
 ARITHMETIC = {'fp32': contextlib.nullcontext, 'bf16_autocast': lambda: torch.autocast('cpu', dtype=torch.bfloat16),
               'high': lambda: products_of(2), 'medium': lambda: products_of(1)}
 STEPS = dict(learning_rate=3e-3, weight_decay=0.1, adam_beta1=0.9, adam_beta2=0.95, adam_epsilon=1e-8, max_grad_norm=1.0)
 
 
 def curve(model, batches, arithmetic=contextlib.nullcontext, options=STEPS):
-    """AdamW steps, one on each of `batches` of ids and labels; matrices and embeddings decay, vectors do not. The
-    gradients' norm is that of what is trained."""
+    """AdamW steps, one for each of `batches` of ids and labels; matrices and embeddings decay, vectors do not. The norm is that
+    of the trained weights' gradients."""
     trained = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(
         [{'params': [p for p in trained if p.dim() > 1], 'weight_decay': options['weight_decay']},
@@ -393,13 +393,13 @@ def curve(model, batches, arithmetic=contextlib.nullcontext, options=STEPS):
 
 
 def frozen_patterns(config):
-    """What --freeze is told: the embeddings and the first layer."""
+    """The value of --freeze: the embeddings and the first layer."""
     first = {'bert': ['embeddings', 'layer.0'], 'roberta': ['embeddings', 'layer.0'], 'gpt_neox': ['embed_in', 'layers.0']}
     return first.get(config.model_type, ['embed_tokens', 'layers.0'])
 
 
 def gradient_error(model, ids, labels, arithmetic):
-    """How far all gradients together are from fp32's, relative to their norm."""
+    """The distance of all gradients together from fp32's, relative to their norm."""
     exact = gradients(model, ids, labels)[2]
     with arithmetic():
         found = gradients(model, ids, labels)[2]
@@ -426,7 +426,7 @@ def write_curves(folder, model, ids, labels, steps):
 
 
 def write_balanced(folder, model, ids, labels):
-    """The same model and tokens with rows of several lengths and the loss that balances the experts."""
+    """The same model and tokens with rows of several lengths and the load-balancing loss."""
     keep = torch.zeros_like(ids)
     for row, length in enumerate(PADDED):
         keep[row, :length] = 1
@@ -446,7 +446,7 @@ def write_balanced(folder, model, ids, labels):
 
 
 def write_pairs(folder, model, ids, labels):
-    """The same rows as two texts each: from a third of the row on the tokens have type 1."""
+    """The same rows as two texts each: from a third of the row on, tokens have type 1."""
     types = torch.zeros_like(ids)
     for row, length in enumerate(PADDED):
         types[row, length // 3:length] = 1

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Makes tests/oracle/packing.json: what PyTorch computes for packed sequences of the golden models.
+"""Writes tests/oracle/packing.json: PyTorch's results for packed sequences of the golden models.
 
-Rows of different lengths share a sequence: positions restart with each row, and a row sees itself alone (transformers
-builds the block-diagonal mask from the positions; windows stay windows). The script first checks that this is the same
-as the rows one by one.
+Rows of different lengths share a sequence: positions restart with each row, and attention is within each row (transformers
+builds the block-diagonal mask from the positions; windows stay windows). The script first checks that this equals the rows one
+by one.
 
-Needs torch, transformers and safetensors, and the models that make_oracle.py made. Usage: make_packing.py
-Per case: loss (mean over the targets), and for each weight the L2 norm of its gradient and its product with
-cos(0), cos(1), cos(2), ... over the elements in their order.
+Needs torch, transformers and safetensors, and the models of make_oracle.py. Usage: make_packing.py
+Per case: loss (mean over the targets), and for each weight the L2 norm of its gradient and its product with cos(0), cos(1),
+cos(2), ... over the elements in order.
 """
 import json
 import os
@@ -31,7 +31,7 @@ def rows_of(batch):
 
 
 def packed_loss(model, rows):
-    """The sum of losses over packed sequences and the number of targets; the padding at the end is a row of its own."""
+    """The sum of losses over packed sequences and the number of targets; the padding at the end is a separate row."""
     ids = torch.stack([F.pad(torch.cat(sequence), (0, LENGTH - sum(map(len, sequence)))) for sequence in rows])
     positions = torch.stack([torch.cat([torch.arange(len(row)) for row in sequence]
                                        + [torch.arange(LENGTH - sum(map(len, sequence)))]) for sequence in rows])

@@ -1,4 +1,4 @@
-// An adapter of PEFT merged into its base: the loss of the merged model is the loss PEFT computed with the adapter.
+// An adapter of PEFT merged into its base: the merged model has the loss that PEFT computed with the adapter.
 #include "engine/merge.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class Merge : public testing::TestWithParam<const char*> {
   }
   ~Merge() override { fs::remove_all(root_); }
 
-  // The same adapter with another config.
+  // The same adapter with a changed config.
   void change_config(const std::string& key, const Json& value) {
     fs::create_directories(root_ / "adapter");
     fs::copy_file(golden_.folder / "lora/adapter_model.safetensors", root_ / "adapter/adapter_model.safetensors",
@@ -74,7 +74,7 @@ TEST_P(Merge, RefusesWhatDoesNotBelongTogether) {
 INSTANTIATE_TEST_SUITE_P(Cases, Merge,
                          testing::Values("llama_gqa_tied", "gpt2", "qwen2_bias", "mixtral", "qwen3_moe", "gemma2"));
 
-// Of an adapter with magnitudes, rank-stabilised.
+// For a rank-stabilised adapter with magnitudes.
 TEST(MergeDora, HasTheLossOfTheAdapter) {
   GoldenCase golden = GoldenCase::open("llama_gqa_tied");
   const ScratchFolder scratch("dora");

@@ -1,4 +1,4 @@
-// Packed sequences: the numbers that PyTorch computed for them (make_packing.py), and those of the same rows unpacked.
+// Packed sequences against PyTorch's numbers (make_packing.py) and against the same rows unpacked.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -13,12 +13,12 @@ namespace {
 using Rows = std::vector<std::vector<int32_t>>;
 
 struct PackedCase {
-  GoldenCase packed;  // its sequences, with the position at which the row of each token begins
-  GoldenCase single;  // the same rows, one to a sequence
+  GoldenCase packed;  // its sequences, with the starting position of each token's row
+  GoldenCase single;  // the same rows, one per sequence
   Json expected;
 };
 
-// A row appended to a sequence: every token but the first is a target.
+// Appends a row to a sequence; all tokens but the first are targets.
 void append(std::vector<int32_t>& ids, std::vector<int32_t>& labels, const std::vector<int32_t>& row) {
   ids.insert(ids.end(), row.begin(), row.end());
   labels.insert(labels.end(), row.begin(), row.end());
@@ -115,14 +115,14 @@ TEST_P(Packing, RecomputationAndMicroBatchesKeepTheSegments) {
     EXPECT_LT(l2_distance(gradient, plain.gradients.at(name)), 2e-5 * l2_norm(plain.gradients.at(name)) + 1e-7) << name;
 }
 
-// A plan whose peak is in the training step: saving needs hardly anything.
+// A plan whose peak is in the training step, since saving needs almost nothing.
 Plan plan_of(const GoldenCase& golden, const TrainOptions& options) {
   PlanRequest request = training_request(options, golden.model);
   request.staging_bytes = 64;
   return search_training_plan(request).plan;
 }
 
-// The starts are bytes of the plan, and no more than that.
+// The starts are in the plan's bytes, and nothing else is added.
 TEST_P(Packing, IsInThePlan) {
   const PackedCase golden = open_packed(GetParam());
   const Plan with = plan_of(golden.packed, packing_options(golden.packed));
@@ -134,7 +134,7 @@ TEST_P(Packing, IsInThePlan) {
   EXPECT_EQ(with.lower_bound_bytes, without.lower_bound_bytes + starts);
 }
 
-// What holds a batch: ids, labels and starts in the arena, as data; the reader's memory in the process.
+// The memory of a batch: ids, labels and starts in the arena, as data; the reader's memory in the process.
 TEST_P(Packing, LoaderIsInThePlan) {
   const PackedCase golden = open_packed(GetParam());
   const TrainOptions options = packing_options(golden.packed);
@@ -145,7 +145,7 @@ TEST_P(Packing, LoaderIsInThePlan) {
     if (instruction.kind == InstructionKind::call && op_name(*instruction.op) == "next_batch")
       for (const Operand& output : instruction.outputs) batch += storage_bytes(output.type);
   EXPECT_EQ(batch, 3 * golden.packed.rows() * golden.packed.row_length() * 4);
-  EXPECT_GE(plan.breakdown.data, 2 * batch / 3);  // the ids are read again by the embedding's gradient alone
+  EXPECT_GE(plan.breakdown.data, 2 * batch / 3);  // only the embedding's gradient reads the ids again
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, Packing,

@@ -1,4 +1,4 @@
-// Fresh tables begin with zeros in padding's row, as transformers' do: look-ups never train it.
+// Fresh tables start with zeros in the padding row, as in transformers: lookups never train it.
 #include <gtest/gtest.h>
 
 #include <algorithm>

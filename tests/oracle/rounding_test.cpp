@@ -1,6 +1,6 @@
-// bf16-mixed rounds as torch's autocast does: how far the gradients of each tensor are from fp32's, over eight batches,
-// beside how far autocast's are (rounding.json). Rounding is chaotic, so that no single number is compared, but the
-// size of the errors: README.md has the band and where it comes from.
+// bf16-mixed rounds like torch's autocast: the distance of each tensor's gradients from fp32's, over eight batches,
+// against autocast's distance (rounding.json). Rounding is chaotic, so the test compares the size of errors and no
+// single numbers; README.md derives the band.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,9 +13,9 @@
 namespace headroom::test {
 namespace {
 
-using LogErrors = std::map<std::string, double>;  // by tensor
+using LogErrors = std::map<std::string, double>;  // indexed by tensor
 
-// rounding.json: ln of a tensor's L2 distance from fp32, the mean over the batches.
+// rounding.json: ln of the L2 distance of a tensor's gradient from fp32, as the mean over the batches.
 struct RoundingCase {
   explicit RoundingCase(const std::string& name)
       : golden(GoldenCase::open(name)), json(read_json(golden.folder / "rounding.json")) {}
@@ -27,13 +27,13 @@ struct RoundingCase {
   double of(const std::string& tensor, const char* key) const {
     return json.at("tensors").at(tensor).at(key).get<double>();
   }
-  // The root mean square of the tensors' spreads: a single one is known from nine draws only.
+  // The root mean square of the tensors' spreads; a single spread is known only from nine samples.
   double tensor_spread() const {
     double squares = 0;
     for (const auto& [name, row] : json.at("tensors").items()) squares += std::pow(row.at("spread").get<double>(), 2);
     return std::sqrt(squares / static_cast<double>(json.at("tensors").size()));
   }
-  // What torch got with a wrong arithmetic, less its autocast.
+  // torch's result with a wrong arithmetic, minus its autocast.
   LogErrors wrong(const char* key) const {
     LogErrors out;
     for (const auto& [name, row] : json.at("tensors").items()) out[name] = row.at(key).get<double>();
@@ -41,7 +41,7 @@ struct RoundingCase {
   }
 };
 
-// The batch that make_rounding.py calls `number`.
+// The batch with this number in make_rounding.py.
 GoldenCase other_batch(const GoldenCase& golden, int64_t number) {
   constexpr int64_t kSpecial = 3;
   const ModelSpec& spec = golden.model.spec;
@@ -59,7 +59,7 @@ GoldenCase other_batch(const GoldenCase& golden, int64_t number) {
   return other;
 }
 
-// Gradients of every batch in a precision. The learning rate is 0: the weights stay.
+// Gradients of every batch in a precision. The learning rate is 0, so the weights do not change.
 std::vector<Gradients> gradients_of(const RoundingCase& rounding, const char* precision, int64_t micro_batch = 4) {
   GoldenCase golden = rounding.golden;
   TrainOptions options = plain_options(golden);
@@ -76,9 +76,9 @@ std::vector<Gradients> gradients_of(const RoundingCase& rounding, const char* pr
   return out;
 }
 
-// How much further from `exact` the gradients are than those of autocast with fused attention, which is what ours is:
-// its gradient reads the output rounded to bf16, and where the rest cancels (the biases of keys) that is most of the
-// error.
+// How much further from `exact` the gradients are than autocast's with fused attention, which headroom's attention
+// matches: its gradient reads the output rounded to bf16, and where the rest cancels (biases of keys) that is most of
+// the error.
 LogErrors beside_autocast(const RoundingCase& rounding, const std::vector<Gradients>& exact,
                           const std::vector<Gradients>& found) {
   LogErrors out;
@@ -97,11 +97,11 @@ double mean_of(const LogErrors& errors) {
   return sum / static_cast<double>(errors.size());
 }
 
-// Half the log of two. The roundings add up like independent errors: twice or half as many change the sum's size by
-// that much, while cutting instead of rounding doubles each (from 1/sqrt(12) to 1/sqrt(3) of a bit): the log of two.
+// Half the log of two. Roundings add like independent errors, so twice or half as many change the sum by that much.
+// Truncating instead of rounding doubles each error (from 1/sqrt(12) to 1/sqrt(3) of a bit): the log of two.
 const double kHalf = std::log(2.0) / 2;
 
-// The tensors whose error is not autocast's.
+// The tensors whose error differs from autocast's.
 std::vector<std::string> outside(const RoundingCase& rounding, const LogErrors& errors) {
   std::vector<std::string> names;
   for (const auto& [name, error] : errors) {
@@ -111,7 +111,7 @@ std::vector<std::string> outside(const RoundingCase& rounding, const LogErrors& 
   return names;
 }
 
-// Of the mean over the tensors.
+// Compares the mean over the tensors.
 bool is_autocasts(const RoundingCase& rounding, const LogErrors& errors) {
   return std::abs(mean_of(errors)) <= kHalf + 3 * rounding.spread();
 }
@@ -128,7 +128,7 @@ TEST_P(Rounding, InBf16MixedIsAutocasts) {
   RecordProperty("mean", fmt::format("{:+.3f}", mean_of(errors)));
 }
 
-// A run in fp32 differs from another by the order of its sums.
+// Two runs in fp32 differ by the order of sums.
 TEST_P(Rounding, InFp32IsToldApart) {
   const RoundingCase rounding(GetParam());
   const LogErrors errors =
@@ -149,7 +149,7 @@ std::string case_name(const testing::TestParamInfo<const char*>& info) { return 
 INSTANTIATE_TEST_SUITE_P(Cases, Rounding, testing::ValuesIn(kDense), case_name);
 INSTANTIATE_TEST_SUITE_P(Experts, Rounding, testing::ValuesIn(kExperts), case_name);
 
-// torch with bits cut off where autocast rounds. Where rounding sends tokens to other experts, the spread hides it.
+// torch with truncation where autocast rounds. If rounding sends tokens to other experts, the spread hides it.
 class CutBits : public testing::TestWithParam<const char*> {};
 
 TEST_P(CutBits, AreToldApart) {
@@ -159,8 +159,8 @@ TEST_P(CutBits, AreToldApart) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, CutBits, testing::ValuesIn(kDense), case_name);
 
-// All cases together are sharper. What is bf16 here is bf16 in autocast too, so that only the spread may make our
-// errors larger: a model that is bf16 throughout is told apart.
+// All cases together are more sensitive. Everything that is bf16 in headroom is also bf16 in autocast, so that only the
+// spread may make the errors larger; a model that is bf16 throughout is detected.
 TEST(RoundingOfAllCases, IsNotWorseThanAutocasts) {
   double ours = 0, narrow = 0, squares = 0;
   for (const char* name : kDense) {

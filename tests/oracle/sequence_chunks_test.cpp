@@ -1,5 +1,5 @@
-// Layers computed for parts of the sequence: loss and gradients are PyTorch's, as those of the plain run; sums over
-// rows have another order, no more.
+// Layers computed for parts of the sequence: loss and gradients are PyTorch's, like the plain run's; only sums over
+// rows have another order.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -13,7 +13,7 @@
 namespace headroom::test {
 namespace {
 
-// Against the plain run: relative for losses, of the gradient's norm and of that over all gradients.
+// Against the plain run: relative for losses; for gradients, relative to their norm and to that over all gradients.
 struct Tolerance {
   double loss = 2e-6;
   double gradient = 2e-5;
@@ -36,7 +36,7 @@ class SequenceChunks : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override { golden_ = GoldenCase::open(GetParam()); }
 
-  // The sequence in so many parts; 1: whole.
+  // The sequence in this many parts; 1: whole.
   static TrainOptions in_chunks(TrainOptions options, int64_t chunks, Keep keep) {
     options.techniques.pins["sequence-chunks"] = chunks > 1 ? std::to_string(chunks) : "off";
     options.techniques.pins["recompute"] = keep_name(keep);
@@ -69,7 +69,7 @@ TEST_P(SequenceChunks, GiveTorchsLossAndGradients) {
   }
 }
 
-// Rows have the same bits beside fewer others; the sum of their losses, in f64, has another order.
+// Rows have the same bits with fewer other rows; the sum of their losses, in f64, has another order.
 TEST_P(SequenceChunks, GiveTheForwardPassOfThePlainRun) {
   for (const char* precision : {"32-true", "bf16-mixed"}) {
     TrainOptions options = plain_options(golden_);
@@ -83,7 +83,7 @@ TEST_P(SequenceChunks, GiveTheForwardPassOfThePlainRun) {
   }
 }
 
-// The same parts of a longer sequence, in the programs of a bucket of the rows' length.
+// The same parts of a longer sequence, in the programs of a bucket with the rows' length.
 TEST_P(SequenceChunks, OfShorterSequencesGiveTorchsLossAndGradients) {
   TrainOptions options = plain_options(golden_);
   options.data.max_seq_length = golden_.row_length() + 7;
@@ -103,7 +103,7 @@ TEST_P(SequenceChunks, UpdateInsideTheBackwardPass) {
               {golden_.loss, static_cast<double>(golden_.targets), 0, golden_.gradients()}, {});
 }
 
-// Where a sum in another order rounds to another bf16, it is another number from there on.
+// If a sum in another order rounds to another bf16, later numbers differ.
 TEST_P(SequenceChunks, InBf16MixedAreNearThePlainRun) {
   TrainOptions options = plain_options(golden_);
   options.techniques.precision = "bf16-mixed";

@@ -28,7 +28,7 @@ class WatchedKernel final : public DeviceKernel {
 
 }  // namespace
 
-// Rows of the batch in order; what lies past the last row is padding.
+// Rows of the batch in order; after the last row comes padding.
 class TrainingRun::BatchPort final : public HostPort {
  public:
   explicit BatchPort(const GoldenCase& golden) : golden_(golden) {}
@@ -63,14 +63,14 @@ class TrainingRun::BatchPort final : public HostPort {
   const GoldenCase& golden_;
 };
 
-// The CPU, with a copy of each gradient taken just before the update that consumes it.
+// The CPU, with a copy of each gradient taken directly before the update that consumes it.
 class TrainingRun::WatchedDevice final : public Device {
  public:
   explicit WatchedDevice(const DeviceFacts& facts) : inner_(make_cpu_device(facts)) {}
   std::string_view name() const override { return inner_->name(); }
   std::byte* reserve_arena(Tier tier, int64_t bytes) override {
     std::byte* const arena = inner_->reserve_arena(tier, bytes);
-    std::fill_n(arena, bytes, std::byte{0xff});  // NaN in every float type: nothing may count on zeroed memory
+    std::fill_n(arena, bytes, std::byte{0xff});  // NaN in every float type: nothing may rely on zeroed memory
     return arena;
   }
   bool host_visible() const override { return true; }
@@ -94,7 +94,7 @@ class TrainingRun::WatchedDevice final : public Device {
   void wait(StreamId stream, EventId event) override { inner_->wait(stream, event); }
   void synchronize(StreamId stream) override { inner_->synchronize(stream); }
 
-  std::map<const void*, std::vector<float>> gradients;  // by the weight's place
+  std::map<const void*, std::vector<float>> gradients;  // by the weight's address
 
  private:
   std::unique_ptr<Device> inner_;
@@ -122,7 +122,7 @@ TrainingRun::TrainingRun(const GoldenCase& golden, const TrainOptions& options, 
   if (precision && precision->scales_loss()) scaler_ = LossScaler(options.techniques.fp16);
   scaling_ = scaler_.initial();
   PlanRequest request = training_request(options, golden.model);
-  request.facts = cpu_facts(options.machine.threads);  // every instruction set that this process may use
+  request.facts = cpu_facts(options.machine.threads);  // all instruction sets that this process may use
   set_threads(request.facts.threads);
   result_ = search_training_plan(request);
   HR_CHECK(result_.plan.feasible, "the plan of {} does not fit {} bytes", golden.folder.string(),

@@ -1,4 +1,4 @@
-// Trains a golden case on the CPU through planner and executor, and looks at the gradients.
+// Trains a golden case on the CPU with planner and executor, and inspects the gradients.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace headroom::test {
 
-// Options of a run over the case's batch: one micro-batch of all rows, fp32, no clipping, the update in its own phase.
+// Options for the case's batch: one micro-batch of all rows, fp32, no clipping, the update in a separate phase.
 TrainOptions plain_options(const GoldenCase& golden);
 
 using Gradients = std::map<std::string, std::vector<float>>;
@@ -23,24 +23,24 @@ struct StepOutcome {
   double loss = 0;
   double targets = 0;
   double gradient_norm = 0;
-  Gradients gradients;    // as the update of each weight reads them, before clipping, freed of the loss scale
+  Gradients gradients;    // as read by the update of each weight, before clipping, without the loss scale
   double loss_scale = 1;  // of fp16
-  bool skipped = false;   // since a gradient was not finite
+  bool skipped = false;   // because a gradient was not finite
 };
 
 class TrainingRun {
  public:
-  // Plans within plenty of memory, loads the weights and zeroes the optimizer's states. `adapter`: where the adapter of
-  // options.lora starts; a fresh one without. `change`: of the plan, before it is executed.
+  // Plans with ample memory, loads the weights and zeroes the optimizer's states. `adapter`: initial values for the
+  // adapter of options.lora; without it a fresh one. `change` modifies the plan before it is executed.
   TrainingRun(const GoldenCase& golden, const TrainOptions& options, const std::filesystem::path& adapter = {},
               const std::function<void(const PlanRequest&, Plan&)>& change = {});
   ~TrainingRun();
 
   StepOutcome step();
-  // Mean loss by the plan's program "evaluate".
+  // Mean loss, by the plan's program "evaluate".
   double evaluate();
   const Plan& plan() const { return result_.plan; }
-  // A parameter as it is now; adapters and modules to save by their names in PEFT's file.
+  // The current value of a parameter; adapters and modules to save have the names of PEFT's file.
   std::vector<float> parameter(const std::string& name);
   // Writes the adapter's files.
   void save_adapter(const std::filesystem::path& directory);

@@ -1,4 +1,4 @@
-// packing hands the batch's segments to all that reads positions; length-buckets names lengths.
+// packing passes the batch's segments to every op that reads positions; length-buckets gives lengths names.
 #include <gtest/gtest.h>
 
 #include "base/error.h"

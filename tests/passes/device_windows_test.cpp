@@ -1,4 +1,4 @@
-// Windows on the device: their order, and what a step of depth costs.
+// Windows on the device: their order, and the bytes per step of prefetch depth.
 #include "passes/device_windows.h"
 
 #include <fmt/format.h>

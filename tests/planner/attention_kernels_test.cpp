@@ -1,5 +1,5 @@
-// A profile that measured attention by cuDNN and by our own kernels decides which of them a plan books and reckons
-// with.
+// A profile that measured attention by cuDNN and by headroom's own kernels decides which of them a plan books and
+// predicts.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -11,7 +11,7 @@
 namespace headroom::test {
 namespace {
 
-constexpr int64_t kSpare = int64_t{64} << 10;  // what cuDNN's forward pass may use
+constexpr int64_t kSpare = int64_t{64} << 10;  // workspace of cuDNN's forward pass
 
 struct Rates {
   double forward = 0, backward = 0;
@@ -26,7 +26,7 @@ TrainOptions hopper_options(const std::string& precision = "bf16-mixed") {
   return options;
 }
 
-// A Hopper whose profile has these rates besides its own; none where a rate is 0.
+// A Hopper whose profile also has these rates; a rate of 0 is left out.
 PlanRequest hopper_request(const TrainOptions& options, Rates own, Rates cudnn) {
   PlanRequest request = fixed_request(options, llama_model("heads of 64", 1009, 256, 512, 4, 2));
   for (const auto& [kernels, rates] : {std::pair{"own", own}, {"cudnn", cudnn}})
@@ -91,13 +91,13 @@ TEST(AttentionKernels, SecondsAreThoseOfTheChosenOnes) {
   EXPECT_NEAR(slow / fast, 4, 0.01);
 }
 
-// The rule of a device without a measurement stands.
+// The rule for a device without a measurement applies.
 TEST(AttentionKernels, OneMeasurementAloneChoosesNothing) {
   EXPECT_EQ(attention_of(hopper_request({6e14, 6e14}, {})).forward, "");
   EXPECT_EQ(attention_of(hopper_request({}, {6e14, 6e14})).forward, "");
 }
 
-// cuDNN takes no fp32, and no gradient before Hopper: what is left is ours, at our rate.
+// cuDNN does not support fp32, nor the gradient before Hopper: headroom's kernels are used, at their rate.
 TEST(AttentionKernels, WhatCudnnDoesNotTakeIsOurs) {
   EXPECT_EQ(attention_of(hopper_request({4e14, 4e14}, {6e14, 6e14}, "32-true")).forward, "");
   PlanRequest ampere = hopper_request({4e14, 4e14}, {6e14, 6e14});
@@ -107,7 +107,7 @@ TEST(AttentionKernels, WhatCudnnDoesNotTakeIsOurs) {
   EXPECT_EQ(found.backward, "own");
 }
 
-// Rates at which any order is the fastest gradient, and cuDNN's in a fixed order the slowest, as an H200 has them.
+// Rates with which any order is the fastest gradient, and cuDNN's fixed order the slowest, as on an H200.
 constexpr Rates kOwn{3e9, 1.5e9}, kCudnn{6e9, 0.6e9};
 constexpr double kAnyOrder = 4.5e9;
 
@@ -143,7 +143,7 @@ TEST(AttentionOrder, SecondsAndWorkspaceAreThoseOfTheKernels) {
   EXPECT_NEAR(any.backward_seconds / faster.backward_seconds, 3, 0.01);
   EXPECT_DOUBLE_EQ(any.forward_seconds, fixed.forward_seconds);
   EXPECT_LT(fixed.backward_scratch, kSpare);
-  AttentionShape shape;  // of a whole batch: the budget holds it
+  AttentionShape shape;  // for a whole batch that fits the budget
   shape.batch = 8, shape.queries = shape.keys = 64, shape.heads = 4, shape.kv_heads = 2, shape.dim = 64;
   const PlanRequest hopper = any_order_request(with_any_order(), kAnyOrder);
   EXPECT_EQ(any.backward_scratch, cudnn_grad_workspace(shape, hopper.facts));
@@ -153,7 +153,7 @@ TEST(AttentionOrder, AFasterSetWithAFixedOrderStays) {
   EXPECT_EQ(attention_of(any_order_request(with_any_order(), 1e9)).backward, "own");
 }
 
-// As with the shipped profiles: asked for, it is taken, on every GPU whose cuDNN takes it.
+// Like the shipped profiles: if asked for, it is used on every GPU whose cuDNN supports it.
 TEST(AttentionOrder, IsTakenWhereItWasNotMeasured) {
   EXPECT_EQ(attention_of(any_order_request(with_any_order(), 0)).backward, "cudnn_any_order");
   for (const char* profile : {"H100-80GB", "A100-80GB"}) {
@@ -166,7 +166,7 @@ TEST(AttentionOrder, IsTakenWhereItWasNotMeasured) {
   }
 }
 
-// Padding and segments are none of cuDNN's; recomputation leaves the gradient as it is.
+// cuDNN does not get padding and segments; recomputation does not affect the gradient.
 TEST(AttentionOrder, ComposesWithOtherTechniques) {
   TrainOptions options = with_any_order();
   options.techniques.packing = true;
@@ -254,7 +254,7 @@ TEST(AttentionOrder, NeedsBf16OnTensorCores) {
   }
 }
 
-// Heads that are wide beside the rest: cuDNN's workspace decides what the run needs at least.
+// Heads that are wide compared with the rest: cuDNN's workspace determines the least budget.
 ModelFiles wide_heads() {
   ModelFiles model = llama_model("wide heads", 300, 128, 32, 32, 4);
   Json config = model.config.raw;
@@ -265,10 +265,10 @@ ModelFiles wide_heads() {
   return model;
 }
 
-// Without that workspace the run would need less; but the user alone has the choice.
+// Without that workspace the run would need less, but the choice is left to the user.
 TEST(AttentionOrder, IsNotAmongWhatIsLeftToThePlanner) {
   TrainOptions options = with_any_order();
-  options.machine.profile = "A100-80GB";  // where our own kernels serve a fixed order
+  options.machine.profile = "A100-80GB";  // where headroom's own kernels are used for a fixed order
   options.data.max_seq_length = 256;
   options.machine.memory = int64_t{1} << 20;
   TrainOptions fixed = options;

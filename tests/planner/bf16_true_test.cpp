@@ -1,5 +1,5 @@
-// Matrices in bf16 take exactly half the bytes that they take in fp32, in every kind of plan; vectors that no update
-// touches stay.
+// bf16 matrices take exactly half the bytes of fp32 ones, in every kind of plan; vectors that are not updated keep
+// their type.
 #include <gtest/gtest.h>
 
 #include "models/decoder.h"
@@ -35,7 +35,7 @@ class Bf16True : public testing::TestWithParam<const char*> {
   }
 };
 
-// Bytes of the weights with matrices in half of a plan's: vectors stay as they are read.
+// Bytes of the weights if the matrices of a plan were halved; vectors keep their type.
 int64_t with_half_matrices(const Plan& wide) {
   int64_t bytes = 0;
   for (const PersistentTensor& tensor : wide.tensors)

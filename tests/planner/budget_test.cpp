@@ -1,4 +1,5 @@
-// What a budget does: more is never slower, one byte less than the minimum is refused, plans repeat byte for byte.
+// Budgets: more memory is never slower, one byte less than the minimum is refused, and plans are reproducible byte by
+// byte.
 #include <gtest/gtest.h>
 
 #include "planner/alternatives.h"

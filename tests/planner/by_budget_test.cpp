@@ -1,4 +1,4 @@
-// The plans that budgets buy, one after another.
+// The plans for a sequence of budgets.
 #include <gtest/gtest.h>
 
 #include "planning_case.h"
@@ -40,7 +40,7 @@ TEST(ByBudget, EachPlanIsThatOfItsPeak) {
   expect_plans_of_their_own_budgets(fixed_request(options, small_model()), 1000);
 }
 
-// Among plans that are equally fast where copies hide.
+// Among plans that are equally fast because copies are hidden.
 TEST(ByBudget, WithATierBelowToo) {
   expect_plans_of_their_own_budgets(tiered_request(Tier::disk, kPlenty, kPlenty, wide_model()), 12);
 }

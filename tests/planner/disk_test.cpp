@@ -1,4 +1,4 @@
-// Plans with a disk below the CPU or a GPU: what is booked, the remedy, its speed, beside a host's tier.
+// Plans with a disk below the CPU or a GPU: booked memory, the remedy, the disk's speed, together with a host tier.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ TEST(DiskBudget, TheProfileSaysHowFastTheDiskIs) {
   EXPECT_LT(search_training_plan(request).plan.step_seconds, seconds / 2);
 }
 
-// With both lower tiers the faster one is taken while it has room.
+// If both lower tiers exist, the faster one is used while it has room.
 TEST(DiskBudget, BesideAHostTheDiskIsTheLastResort) {
   const ModelFiles model = wide_model();
   PlanRequest request = disk_request(kPlenty, kPlenty, model);
@@ -72,7 +72,7 @@ TEST(DiskBudget, BesideAHostTheDiskIsTheLastResort) {
   EXPECT_GT(on_disk.disk.arena_bytes, 0);
 }
 
-// A GPU that nobody needs to have: the device "null" with its profile.
+// A GPU that need not exist: the device "null" with its profile.
 PlanRequest gpu_request(int64_t memory, int64_t host, int64_t disk, const ModelFiles& model) {
   TrainOptions options = fixed_options(memory);
   options.machine.device = "null";
@@ -83,7 +83,7 @@ PlanRequest gpu_request(int64_t memory, int64_t host, int64_t disk, const ModelF
   options.machine.disk_directory = ".";
   options.machine.disk_memory = disk;
   PlanRequest request = fixed_request(options, model);
-  request.host_process.gpu = 0;  // else it hides what else the host holds, as preparing the data does
+  request.host_process.gpu = 0;  // otherwise it hides what else the host holds, such as preparing the data
   request.prepare = {};
   return request;
 }
@@ -119,7 +119,7 @@ TEST(DiskBelowAGpu, IsTheRemedyWhereTheHostIsTooSmall) {
   EXPECT_EQ(refused.plan.host_process.copies, 0);
 }
 
-// The host's budget holds what the GPU's driver and libraries take there.
+// The host's budget includes the host memory of the GPU's driver and libraries.
 TEST(DiskBelowAGpu, ItsDriverCountsAgainstTheHost) {
   const ModelFiles model = wide_model();
   TrainOptions options = fixed_options(kPlenty);
@@ -141,7 +141,7 @@ TEST(DiskBelowAGpu, ItsDriverCountsAgainstTheHost) {
   EXPECT_EQ(fixed_request(options, model).process.gpu, 0);
 }
 
-// The host's budget holds the buffers of copies to disk.
+// The host's budget includes the buffers of copies to disk.
 TEST(DiskBelowAGpu, ItsBuffersCountAgainstTheHost) {
   const ModelFiles model = wide_model();
   PlanRequest request = gpu_request(kPlenty, kPlenty, kPlenty, model);

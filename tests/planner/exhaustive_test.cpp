@@ -1,5 +1,5 @@
-// The planner's pick against an exhaustive sweep over micro-batch, recomputation, offload and loss chunk: ten pairs of
-// a model and a budget. With HEADROOM_TABLE=FILE the table of docs/questions.md is written there.
+// The planner's choice against an exhaustive sweep over micro-batch, recomputation, offload and loss chunk: ten pairs
+// of a model and a budget. With HEADROOM_TABLE=FILE the table of docs/questions.md is written there.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ namespace {
 struct Pair {
   const char* model;
   int64_t sequence;
-  int part;  // of the way from the least budget to all that the plan with plenty takes, in hundredths
+  int part;  // percent of the way from the least budget to all that the plan without a limit takes
   bool disk;
 };
 
@@ -30,8 +30,8 @@ constexpr Pair kPairs[] = {{"smollm2-135m", 512, 2, false},   {"smollm2-135m", 5
                            {"qwen2.5-0.5b", 1024, 4, false},  {"gemma3-1b-it", 1024, 3, false},
                            {"smollm2-135m", 512, 5, true},    {"gpt2", 1024, 10, true}};
 
-// One level in the first so many eighths of the layers and another in the rest, for every two levels; beside a disk one
-// level in all of them.
+// For every two levels, one in the first eighths of the layers and the other in the rest; with a disk, one level in all
+// layers.
 std::vector<Setting> recompute_settings(int64_t blocks, bool disk) {
   std::vector<Keep> levels = planned_levels();
   levels.insert(levels.end(), {Keep::norms, Keep::no_cheap | Keep::projections});
@@ -45,7 +45,7 @@ std::vector<Setting> recompute_settings(int64_t blocks, bool disk) {
   return out;
 }
 
-// What lies on disk: nothing, or each combination of states, gradients, weights and activations.
+// What is on disk: nothing, or each combination of states, gradients, weights and activations.
 std::vector<Candidate> offloads_of(const PlanRequest& request, const Candidate& from) {
   std::vector<Candidate> out{from};
   if (request.disk_budget_bytes == 0) return out;
@@ -63,7 +63,7 @@ std::vector<Candidate> offloads_of(const PlanRequest& request, const Candidate& 
   return out;
 }
 
-// The fastest of all candidates whose bounds fit the request's budgets, and how many there are.
+// The fastest of all candidates whose bounds fit the request's budgets, and their number.
 std::pair<double, int64_t> sweep(const PlanRequest& request) {
   Bounder bounder(request);
   const int64_t blocks = block_count(request.forward);

@@ -1,4 +1,4 @@
-// The table of techniques: alone and together.
+// The table of techniques, alone and combined.
 #include "engine/ladder.h"
 
 #include <gmock/gmock.h>
@@ -61,7 +61,7 @@ TEST(Ladder, HasNarrowStatesCodesAndCompressedActivations) {
   EXPECT_GT(row_of(rows, "compress-activations").saves_bytes, 0);
   EXPECT_GT(row_of(rows, "quantize-training").saves_bytes, 0);
   EXPECT_THAT(names_of(rows), testing::Contains("qat"));
-  // Adapters leave no weight to train in codes: the row with both is left out, the others stay.
+  // Adapters leave no weight to train as codes: the row with both is omitted, the others stay.
   for (const LadderRow& row : rows)
     EXPECT_FALSE(row.techniques.contains("lora") && row.techniques.contains("quantize-training")) << row.name;
 }
@@ -72,7 +72,7 @@ TEST(Ladder, AnOptimizerWithoutNarrowStatesHasNoSuchRow) {
   EXPECT_THAT(names_of(technique_ladder(options, small_model())), testing::Not(testing::Contains("optim")));
 }
 
-// Clipping needs every gradient before the first update; there is no tier below; one row has no smaller micro-batch.
+// Clipping needs every gradient before the first update; there is no lower tier; one row has no smaller micro-batch.
 TEST(Ladder, LeavesOutWhatDoesNotApply) {
   TrainOptions options = options_of_eight_rows();
   EXPECT_THAT(names_of(technique_ladder(options, small_model())),
@@ -94,7 +94,7 @@ TEST(Ladder, TogetherEachRowHasOneMore) {
   for (const LadderRow& row : rows) {
     if (!row.name.starts_with("together: ")) continue;
     EXPECT_EQ(row.techniques.size(), ++taken);
-    if (row.kind == TechniqueKind::lossy) continue;  // 16-bit copies may take more than the activations that are left
+    if (row.kind == TechniqueKind::lossy) continue;  // 16-bit copies may take more than the remaining activations
     EXPECT_LE(row.peak_bytes, peak) << row.name;
     peak = row.peak_bytes;
   }

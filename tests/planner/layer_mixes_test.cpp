@@ -1,4 +1,4 @@
-// The inner solver against optimal values (make_layer_mixes.py), and what layers add up to against expanded graphs.
+// The inner solver against optimal values (make_layer_mixes.py), and sums over layers against expanded graphs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -88,7 +88,7 @@ TEST(LayerMixes, OfManyLayersAreInUnits) {
     for (size_t i = 0; i + 1 < kMostRuns; ++i) EXPECT_EQ(mix.kinds[0].layers[i] % keep_unit(2001), 0);
 }
 
-// The points of mixes against the graphs that they stand for.
+// Compares the points of mixes with the graphs that they stand for.
 void expect_bounds_of_graphs(const TrainOptions& options, const ModelFiles& model, size_t kinds) {
   const PlanRequest request = fixed_request(options, model);
   const std::vector<uint8_t> kinds_of_layers = layer_kinds(request.forward);
@@ -129,7 +129,7 @@ TEST(MixedLayers, AddUpWithTwoKindsOfLayers) {
   expect_bounds_of_graphs(options, open_model(published("gemma3-1b-it")), 2);
 }
 
-// At 8192 tokens attention is what is dear to redo.
+// At 8192 tokens attention is the most expensive part to recompute.
 TEST(MixedLayers, KeepAttentionWhereSequencesAreLong) {
   TrainOptions options = fixed_options();
   options.data.max_seq_length = 8192;

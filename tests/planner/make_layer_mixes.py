@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Random instances of the inner problem of recomputation with their optimal values, from HiGHS.
+"""Random instances of the inner problem of recomputation with their optimal values, computed by HiGHS.
 
 Usage: make_layer_mixes.py [--check] tests/planner/layer_mixes.jsonl    (pip install highspy)
---check solves the file's instances again; else the file is written.
+--check solves the file's instances again; otherwise the file is written.
 
-Layers of one or two kinds; each gets one option. An option drops some of a layer's tensors: it keeps the bytes of the
-others and computes the dropped ones again. Wanted: the least seconds (microseconds here) of what is computed again with
-the bytes kept (KiB) at most the budget. Any layer may have any option. A line is {"kinds": by kind [saved by option, redone by
-option], "pattern": each layer's kind, "budget", "optimum"}; layer_mixes_test.cpp compares the inner solver with it. Without
-highspy the script says so and ends well.
+There are layers of one or two kinds, and each layer gets one option. An option drops some of a layer's tensors: it keeps the
+bytes of the others and computes the dropped ones again. The goal is the least time of recomputation (in microseconds here)
+with at most the budget's bytes kept (KiB). Any layer may have any option. A line is {"kinds": by kind [saved by option, redone
+by option], "pattern": each layer's kind, "budget", "optimum"}; layer_mixes_test.cpp compares the inner solver with it. Without
+highspy the script says so and exits successfully.
 """
 import argparse
 import json
@@ -35,7 +35,7 @@ def instance(draw):
     layers = draw.randint(4, 96)
     kinds = [kind(draw, masks, tensors)]
     pattern = '0' * layers
-    if draw.random() < 0.25:  # every few layers one of another kind: some more bytes, other costs
+    if draw.random() < 0.25:  # every few layers one of another kind: somewhat more bytes, other costs
         more, slower = draw.uniform(0.5, 2), draw.uniform(0.5, 2)
         kinds.append([[int(more * saved) for saved in kinds[0][0]], [int(slower * redone) for redone in kinds[0][1]]])
         period = draw.randint(2, 6)

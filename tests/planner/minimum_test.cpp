@@ -21,7 +21,7 @@ std::string change(const MinimumLevel& level, const std::string& option) {
   return "unchanged";
 }
 
-// The level's plan again.
+// Plans the level again.
 Plan planned(const MinimumLevel& level, TrainOptions options, int64_t less) {
   for (const auto& [name, value] : level.changes) {
     if (name == "memory") options.machine.memory = std::stoll(value) - less;
@@ -60,7 +60,7 @@ TEST(Minimum, EachLevelIsTheLeastBudgetOfItsOptions) {
   EXPECT_THAT(levels[3].techniques, testing::Contains(testing::Pair("quantize-weights", "nf4")));
 }
 
-// What the options name holds everywhere; what they allow is the question.
+// Techniques that the options name are used at every level; techniques that they allow are what differs.
 TEST(Minimum, NamedTechniquesHoldAtEveryLevelAndAllowedOnesDoNot) {
   TrainOptions options = options_of_eight();
   options.techniques.precision = "bf16-true";
@@ -83,7 +83,7 @@ TEST(Minimum, ATierBelowHoldsWhatTheDeviceDoesNot) {
   options.machine.disk_memory = int64_t{1} << 40;
   const MinimumLevel exact = least_budgets(options, wide_model()).front();
   EXPECT_LT(exact.minimum_bytes, alone);
-  EXPECT_EQ(exact.host_bytes, exact.minimum_bytes);  // on the CPU the budget is the host's
+  EXPECT_EQ(exact.host_bytes, exact.minimum_bytes);  // on the CPU the budget is that of the host
   EXPECT_GT(exact.disk_bytes, 0);
   EXPECT_THAT(exact.techniques, testing::Contains(testing::Key("offload-optimizer")));
 }

@@ -42,10 +42,10 @@ inline ModelFiles llama_model(const char* name, int64_t vocab, int64_t hidden, i
   return model;
 }
 inline ModelFiles small_model() { return llama_model("small", 1009, 96, 256, 6, 2); }
-// Larger than what copies to disk take.
+// Larger than the memory for copies to disk.
 inline ModelFiles wide_model() { return llama_model("wide", 4000, 256, 1024, 4, 4); }
 
-// Facts and process bytes of no particular machine, so that figures are the same everywhere.
+// Facts and process bytes of an invented machine, so that figures are the same everywhere.
 inline PlanRequest fixed_request(const TrainOptions& options, const ModelFiles& model) {
   PlanRequest request = training_request(options, model);
   if (request.facts.device == "cpu") request.facts = request.profile.facts;
@@ -54,7 +54,7 @@ inline PlanRequest fixed_request(const TrainOptions& options, const ModelFiles& 
 
 constexpr int64_t kPlenty = int64_t{1} << 50;
 
-// Two micro-batches a step, within a budget of the device and one of a lower tier.
+// Two micro-batches per step, with a budget for the device and one for a lower tier.
 inline PlanRequest tiered_request(Tier tier, int64_t memory, int64_t below, const ModelFiles& model) {
   TrainOptions options = fixed_options(memory);
   options.data.global_batch_size = 2;

@@ -1,4 +1,4 @@
-// A 7B model in 24 GiB of a device, with the host below.
+// A 7B model in 24 GiB of a device, with the host below it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Pins are honoured and reported; what cannot be honoured is refused with the reason.
+// Pins are applied and reported; pins that cannot be applied are refused with the reason.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -185,7 +185,7 @@ TEST(Techniques, ContradictionsAreRefused) {
                   "one micro-batch per step, not 8 of 2");
 }
 
-// fp8 wants a GPU with such tensor cores and bf16 operands; the shipped profiles name their GPU's capability.
+// fp8 needs a GPU with fp8 tensor cores and bf16 operands; the shipped profiles state their GPU's capability.
 TEST(Techniques, Fp8IsRefusedWhereItHasNoProducts) {
   TrainOptions options = fixed_options();
   options.techniques.precision = "bf16-mixed";
@@ -242,7 +242,7 @@ TEST(Techniques, CompressedActivationsTakeLess) {
   EXPECT_MENTIONS(refusal({{"compress-activations", "int4"}}), "int8");
 }
 
-// Only where the user allows it, and only where it helps.
+// Only if the user allows it, and only if it helps.
 TEST(Techniques, CompressionIsTakenWhereAllowed) {
   TrainOptions options = fixed_options();
   const Plan plenty = plan(options, small_model()).plan;

@@ -1,4 +1,4 @@
-// Plans with the host's memory and a disk below a device: each offload has a tier of its own, chosen or pinned.
+// Plans with host memory and a disk below a device: each offload has its own tier, chosen or pinned.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// A GPU that nobody needs to have, with any of the tiers below it.
+// A GPU that need not exist, with any of the tiers below it.
 PlanRequest three_tiers(const TierBytes& budgets, const ModelFiles& model,
                         const std::map<std::string, std::string>& techniques = {}) {
   TrainOptions options = fixed_options(budgets.device);
@@ -33,7 +33,7 @@ PlanRequest three_tiers(const TierBytes& budgets, const ModelFiles& model,
   options.machine.disk_memory = budgets.disk;
   options.techniques.pins = techniques;
   PlanRequest request = fixed_request(options, model);
-  request.facts.gemm_workspace_cap = 1 << 12;  // else it hides what else the device holds
+  request.facts.gemm_workspace_cap = 1 << 12;  // otherwise it hides what else the device holds
   request.host_process.gpu = 0;                // the same on the host
   request.prepare = {};
   return request;
@@ -58,7 +58,7 @@ class ThreeTiers : public testing::Test {
   }
 
   const ModelFiles model_ = wide_model();
-  // Of the device, that works with either of the lower tiers.
+  // The least device budget that works with either of the lower tiers.
   const int64_t least_ = std::max(plan({kPlenty, kPlenty, 0}).minimum_bytes, plan({kPlenty, 0, kPlenty}).minimum_bytes);
   const Plan hosted_ = plan({least_, kPlenty, 0});
   const Plan on_disk_ = plan({least_, 0, kPlenty});
@@ -177,7 +177,7 @@ TEST_F(ThreeTiers, PinsOfATierWithoutABudgetAreRefusedWithTheOption) {
   EXPECT_THAT(refusal(fixed_request(cpu, model_)), HasSubstr("the CPU's memory is the host's"));
 }
 
-// One expansion serves all tiers: the same bytes and seconds as a graph with each of them.
+// One expansion is enough for all tiers: the same bytes and seconds as a graph for each of them.
 TEST_F(ThreeTiers, ABoundOfEveryPlaceIsThatOfItsOwnGraph) {
   const PlanRequest request = three_tiers({kPlenty, kPlenty, kPlenty}, model_);
   Bounder bounder(request);

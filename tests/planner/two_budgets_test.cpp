@@ -1,4 +1,4 @@
-// Plans with a tier below the device's, the host's or a disk: monotone in both budgets, refusals that name both.
+// Plans with a tier below the device's (host or disk): monotone in both budgets, refusals that name both.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

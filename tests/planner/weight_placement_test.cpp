@@ -1,4 +1,4 @@
-// Where the weights of a model that is not trained lie: on the device while they fit, else the fewest layers below it.
+// Where a model's weights are if it is not trained: on the device while they fit, else the fewest layers below it.
 #include "planner/weight_placement.h"
 
 #include <gmock/gmock.h>
@@ -138,7 +138,7 @@ TEST(WeightPlacementPins, AreHonoured) {
   EXPECT_THROW(generation(request), Error);
 }
 
-// The prediction of a plan whose copies are slower than its kernels is what they take.
+// If copies are slower than kernels, the plan's predicted time is that of the copies.
 TEST(WeightPlacementTime, IsThatOfTheCopies) {
   PlanRequest request = serving_request(kPlenty, 0, kPlenty);
   request.profile.disk_read_bytes_per_second = 1e6;
@@ -148,7 +148,7 @@ TEST(WeightPlacementTime, IsThatOfTheCopies) {
   EXPECT_NEAR(slow.step_seconds, seconds, 0.05 * seconds);
 }
 
-// A prompt that is read once per chunk is worth a larger chunk.
+// If the prompt's chunks each read the weights, a larger chunk pays off.
 TEST(WeightPlacementTime, CountsThePromptsChunks) {
   PlanRequest request = serving_request(kPlenty, 0, kPlenty);
   request.techniques = {{"offload-parameters", "on"}};

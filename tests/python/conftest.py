@@ -1,4 +1,4 @@
-"""A tiny model and its data, made by the program: HEADROOM names it."""
+"""A tiny model and its data, made by the program that HEADROOM names."""
 import json
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""doctor from Python: errors, what a process knows of itself, a trainer's settings. Without torch: stand-ins are used."""
+"""doctor from Python: errors, what a process knows about itself, a trainer's settings. Uses stand-ins instead of torch."""
 import io
 import subprocess
 import sys
@@ -14,7 +14,7 @@ TEXT = ('CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capac
 
 
 class OutOfMemoryError(RuntimeError):
-    """As torch's."""
+    """Like torch's."""
 
 
 OutOfMemoryError.__module__ = 'torch'

@@ -1,4 +1,4 @@
-"""headroom from Python: the numbers of the command line, errors with figures, text as it comes, Ctrl-C that saves."""
+"""headroom from Python: the command line's numbers, errors with figures, text as it arrives, Ctrl-C that saves."""
 import _thread
 import ast
 import json
@@ -123,7 +123,7 @@ def test_threads_train_and_generate_at_the_same_time(model, data, tmp_path):
         def on_step(step):
             seen.append(step.loss)
             if meeting and step.step == 2:
-                meeting.wait(30)  # raises where the other does not come
+                meeting.wait(30)  # raises when the other one does not arrive
 
         headroom.train(model, data, tmp_path / name, on_step=on_step, **{**RUN, 'max_steps': 5, **options})
         return seen
@@ -144,7 +144,7 @@ def test_threads_train_and_generate_at_the_same_time(model, data, tmp_path):
     for thread in threads:
         thread.start()
     first, second = (headroom.Model(model, **SHORT).generate('line ', max_new_tokens=12, temperature=0) for _ in range(2))
-    both = [next(first), next(second)]  # two generations at once, beside the trainings
+    both = [next(first), next(second)]  # two generations at once, during the trainings
     assert both[0] + ''.join(first) == both[1] + ''.join(second) == text
     for thread in threads:
         thread.join()

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""A report, and the curve of `plan --curve`, in a real browser: sections, drawn charts, layout on a phone and a desktop, no script, no network.
+"""A report, and the curve of `plan --curve`, in a real browser: sections, charts, layout on a phone and a desktop, no scripts, no
+network.
 
 Usage: browser_check.py HEADROOM [FOLDER]
-Makes a tiny run with HEADROOM, draws its report and what budgets buy, and opens both in a headless Chromium or Chrome found on PATH, at widths 390 and 1280,
-light and dark. Screenshots are left in FOLDER where it is given. Prints N passed, N failed; exits 77 where there is no browser.
+Makes a tiny run with HEADROOM, draws its report and its curve, and opens both in a headless Chromium or Chrome found on PATH,
+at widths 390 and 1280, in light and dark mode. Screenshots are left in FOLDER if it is given. Prints N passed, N failed; exits
+77 if there is no browser.
 """
 import json
 import os
@@ -19,9 +21,9 @@ from browser import SKIPPED, Browser, find_browser  # noqa: E402
 MODEL = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 258, "hidden_size": 64, "intermediate_size": 128,
          "num_hidden_layers": 6, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128, "rms_norm_eps": 1e-5,
          "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": True, "torch_dtype": "float32", "bos_token_id": 256, "eos_token_id": 257}
-# Of docs/report.md, with the least number of charts that each part draws.
+# Those of docs/report.md, with the least number of charts in each part.
 PARTS = {"Memory of a step": 1, "The peak": 0, "The run": 3, "Row lengths": 0, "Techniques": 0, "What another budget would give": 2, "Planned and measured": 0}
-# What a reader of the page could measure: by heading its charts and what is drawn in each; whatever reaches beyond the screen.
+# What is visible to a reader: the charts under each heading and the shapes in each, and elements outside the screen.
 PROBE = """(() => {
   const seen = element => { const box = element.getBoundingClientRect(); return box.width > 0 && box.height > 0; };
   const drawn = shape => { const box = shape.getBoundingClientRect(); return box.width > 0 || box.height > 0; };
@@ -76,7 +78,7 @@ def open_page(browser, page, width, height, scheme):
 
 
 def complaints(events):
-    """Errors of the console, of scripts and of loading, and whatever was asked for but the page itself."""
+    """Errors of the console, of scripts and of loading, and all requests except the page itself."""
     out = []
     for event in events:
         told = event.get("params", {})
@@ -135,7 +137,7 @@ LINKS = """[...document.querySelector('.chart').querySelectorAll('a')].map(link 
   const box = link.querySelector('path').getBoundingClientRect();
   return [link.getAttribute('href'), (box.left + box.right) / 2, (box.top + box.bottom) / 2];
 })"""
-# Where the page stands now: its fragment, whether what that names is on the screen, and its colour.
+# Where the page is: its fragment, whether its target is on the screen, and the background colour.
 TARGET = """(() => {
   const box = document.querySelector(location.hash || 'body').getBoundingClientRect();
   return [location.hash, box.top >= -1 && box.top < innerHeight, getComputedStyle(document.querySelector(location.hash || 'body')).backgroundColor];

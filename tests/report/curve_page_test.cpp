@@ -1,4 +1,4 @@
-// The page of what budgets buy: well-formed, self-contained, every point leads to its plan.
+// The page of plans by budget: well-formed, self-contained, and every point links to its plan.
 #include "report/curve_page.h"
 
 #include <gmock/gmock.h>
@@ -48,7 +48,7 @@ TEST(CurvePage, EveryPointLeadsToItsPlan) {
   const std::string page = bought.page(int64_t{1} << 40);
   for (size_t i = 0; i < bought.plans.size(); ++i) {
     const std::string name = "plan-" + std::to_string(i + 1);
-    EXPECT_EQ(count_in(page, "href=\"#" + name + "\""), 2u);  // in the chart of seconds and in that of peaks
+    EXPECT_EQ(count_in(page, "href=\"#" + name + "\""), 2u);  // in the chart of seconds and in the chart of peaks
     const size_t at = page.find("<article id=\"" + name + "\">");
     ASSERT_NE(at, std::string::npos);
     const std::string article = page.substr(at, page.find("</article>", at) - at);

@@ -36,7 +36,7 @@ uint32_t masked(std::string_view bytes) {
   return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
 
-// The records of the only file of a directory, their checksums verified.
+// The records of the only file in a directory, with checksums verified.
 std::vector<std::string> records_of(const fs::path& directory) {
   const fs::path file = fs::directory_iterator(directory)->path();
   EXPECT_TRUE(file.filename().string().starts_with("events.out.tfevents.")) << file;
@@ -54,7 +54,7 @@ std::vector<std::string> records_of(const fs::path& directory) {
   return records;
 }
 
-// The fields of a message: number -> contents, each as its bytes.
+// The fields of a message: number -> contents as bytes.
 std::multimap<uint64_t, std::string> fields_of(std::string_view text) {
   std::multimap<uint64_t, std::string> fields;
   size_t at = 0;

@@ -1,4 +1,4 @@
-// The page of a run: well-formed, complete, bounded; and every damaged file named with its place.
+// The page of a run: well-formed, complete, bounded; every damaged file is named with the position.
 #include "report/page.h"
 
 #include <gtest/gtest.h>
@@ -98,7 +98,7 @@ TEST_F(Page, EscapesNames) {
   write("plan.json", hostile);
   EXPECT_EQ(malformed(made()), "");
   hostile = kPlan;
-  hostile.replace(hostile.find("llama"), 5, "\xff\xfe\xc0\xaf");  // no UTF-8
+  hostile.replace(hostile.find("llama"), 5, "\xff\xfe\xc0\xaf");  // not UTF-8
   write("plan.json", hostile);
   expect_refused({"plan.json", "malformed JSON"});
 }
@@ -171,7 +171,7 @@ TEST_F(Page, NamesTheLineOfTheMetrics) {
   expect_refused({"metrics.jsonl:2: loss", "\"low\""});
   write("metrics.jsonl", std::string(5000, 'x'));
   expect_refused({"metrics.jsonl:1", "a line of more than"});
-  // The last line of a run that is killed, or being written right now.
+  // The last line of a run that was killed, or that is being written.
   write("metrics.jsonl", std::string(kLine) + "{\"step\": 2, \"lo");
   EXPECT_EQ(read_run(directory).metrics.last->step, 1);
 }
@@ -200,14 +200,14 @@ TEST_F(Page, FollowsARun) {
   EXPECT_NE(view.line().find("step 1/40  loss 4.5000"), std::string::npos) << view.line();
   EXPECT_NE(view.line().find("19.5 s left"), std::string::npos) << view.line();
   EXPECT_NE(view.screen(80).find("1/40"), std::string::npos);
-  process(std::to_string(::getpid()), "1");  // the number lives on in another process
+  process(std::to_string(::getpid()), "1");  // the process id was reused by another process
   EXPECT_TRUE(view.poll());
   EXPECT_EQ(view.state(), RunState::died);
   EXPECT_NE(view.line().find("is gone"), std::string::npos);
   const std::string end =
       "{\"arena_planned_bytes\": 1, \"arena_measured_bytes\": 1, \"process_peak_rss_bytes\": 1, \"budget_bytes\": 1, "
       "\"steps\": 40, \"total_steps\": 40, \"stopped_by\": 0, \"started_unix_ms\": ";
-  write("run.json", end + "4}");  // of an earlier start
+  write("run.json", end + "4}");  // from an earlier start
   view.poll();
   EXPECT_EQ(view.state(), RunState::died);
   write("run.json", end + "5}");

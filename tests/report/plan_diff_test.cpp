@@ -1,4 +1,4 @@
-// Two plans side by side: every figure is one of the two files'.
+// Two plans side by side: every figure comes from one of the two files.
 #include "report/plan_diff.h"
 
 #include <gmock/gmock.h>
@@ -74,7 +74,7 @@ TEST_F(PlanDiffTest, SaysWhatMakesTheDifference) {
   ASSERT_FALSE(diff.tensors.empty());
   for (size_t i = 1; i < diff.tensors.size(); ++i)
     EXPECT_GE(std::abs(diff.tensors[i - 1].more()), std::abs(diff.tensors[i].more()));
-  // Whatever differs in a class is the difference of its tensors.
+  // The difference of a class is the difference of its tensors.
   int64_t total = diff.process[1] - diff.process[0];
   for (const PlanDiff::Figures& figures : diff.breakdown) {
     total += figures.more();

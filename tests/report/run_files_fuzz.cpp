@@ -1,4 +1,4 @@
-// Any file of a run gives records that the page can show, or an Error; metrics read in two parts say what they say
+// Any file of a run gives records that the page can show, or an Error. Metrics read in two parts give the same as when
 // read at once.
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ using namespace headroom::report;
 
 void write(const fs::path& file, const std::string& text) { std::ofstream(file, std::ios::binary) << text; }
 
-// The part of a page that shows what was read is bounded and has no markup of the file's own.
+// The part of the page for the records is bounded and contains no markup from the file.
 void show(const Run& run) {
   const std::string html = page(run);
   if (html.size() > size_t{8} << 20 || html.find("<script") != std::string::npos) abort();
@@ -61,7 +61,7 @@ void read_one(int kind, const fs::path& directory, const std::string& text) {
   run.memory = read_memory(directory);
   run.measured = read_measured(directory);
   run.lengths = read_lengths(directory);
-  if (run.measured) run.measured.reset();  // counts only beside a memory.json of as many points
+  if (run.measured) run.measured.reset();  // used only with a memory.json of as many points
   show(run);
   LiveView view(directory);
   view.poll();

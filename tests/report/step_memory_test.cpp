@@ -1,4 +1,4 @@
-// The timeline read off a plan's instructions agrees with the offsets of the planner's own liveness analysis.
+// The timeline computed from a plan's instructions agrees with the offsets of the planner's own liveness analysis.
 #include "plan/step_memory.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 TrainOptions options_of(int64_t memory) {
   TrainOptions options = small_options(memory);
-  options.techniques.pins["chunked-loss"] = "64";  // with fewer rows the step takes less than loading does
+  options.techniques.pins["chunked-loss"] = "64";  // with fewer rows the step takes less than loading
   return options;
 }
 
@@ -62,7 +62,7 @@ TEST(StepMemory, AgreesWithThePlan) {
   expect_the_planners_figures(plan_of(options_of((plenty.minimum_bytes + plenty.peak_bytes) / 2)));
 }
 
-// Loading stages weights in a buffer that the step has not, with no activation beside it.
+// Loading stages weights in a buffer that the step does not have, without activations.
 TEST(StepMemory, ThePeakMayLieInAnotherProgram) {
   TrainOptions options = options_of(int64_t{1} << 20);
   options.techniques.pins = {{"chunked-loss", "16"}};

@@ -7,11 +7,11 @@
 namespace {
 
 struct Walk {
-  const link_map* own = nullptr;  // the first frame's module: this one
+  const link_map* own = nullptr;  // the module of the first frame: this library
   uint64_t hash = 0xcbf29ce484222325;
 };
 
-// FNV-1a over 8 bytes at once, with the upper half folded in.
+// FNV-1a over 8 bytes at a time, with the upper half folded in.
 uint64_t mixed(uint64_t hash, uint64_t value) {
   hash = (hash ^ value) * 0x100000001b3;
   return hash ^ (hash >> 32);

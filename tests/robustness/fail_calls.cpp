@@ -1,13 +1,15 @@
-// Makes a call of the program that is started with this library in LD_PRELOAD fail: the Nth allocation, the Nth call
-// that may do I/O, or the Nth call that needs room on a disk and all such calls after it; counted from the start of
-// main() to its end.
+// Preloaded with LD_PRELOAD, makes a call of the program fail: the Nth allocation, the Nth call that may do I/O, or the
+// Nth call that needs disk space and all such calls after it. Calls are counted from the start of main() to its end.
 //
-// Environment: HEADROOM_FAIL_KIND heap|io|disk; HEADROOM_FAIL_AT N (from 1; 0 = none, only count); HEADROOM_FAIL_STACK
-// HASH: not call N, but from there on the first whose call stack has this hash; HEADROOM_FAIL_REPORT FILE: there, at
-// the end or at the failure, "COUNT FUNCTION ERRNO PATH" is written. HEADROOM_FAIL_STACKS FILE: there, the hash of the
-// call stack of every counted call, 8 bytes each, in their order. A failing allocation returns null with ENOMEM (new
-// then throws std::bad_alloc); a failing call returns what its manual says, with ENOSPC where it writes, EACCES where
-// it opens, EIO elsewhere.
+// Environment:
+//   HEADROOM_FAIL_KIND heap|io|disk
+//   HEADROOM_FAIL_AT N: from 1; 0 means none, only count
+//   HEADROOM_FAIL_STACK HASH: not call N, but the first one from there on whose call stack has this hash
+//   HEADROOM_FAIL_REPORT FILE: "COUNT FUNCTION ERRNO PATH" is written there at the end or at the failure
+//   HEADROOM_FAIL_STACKS FILE: the hashes of the call stacks of all counted calls are written there, 8 bytes each
+//
+// A failing allocation returns null with ENOMEM (new then throws std::bad_alloc). A failing call returns what its
+// manual says, with ENOSPC if it writes, EACCES if it opens, EIO otherwise.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -67,7 +69,7 @@ bool counts(Kind kind, int code) {
   return state.counting && (state.kind == kind || (state.kind == Kind::disk && kind == Kind::io && code == ENOSPC));
 }
 
-// Whether this call is one to fail; says so in the report.
+// Whether this call must fail; reports it.
 bool fails(Kind kind, const char* function, int code, const char* path) {
   if (!counts(kind, code)) return false;
   const long count = ++state.count;
@@ -95,7 +97,7 @@ Function* next(Function*, const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
-// The file as memory, so that threads write it without a lock; null where it cannot be had.
+// Maps the file, so that threads write to it without a lock; null if that fails.
 uint64_t* map_stacks(const char* path) {
   constexpr size_t kBytes = kMostStacks * sizeof(uint64_t);
   const int file = static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Every allocation and every I/O call made to fail in turn: the program ends cleanly and leaves nothing half-written.
+"""Makes every allocation and every I/O call fail in turn: the program ends cleanly and leaves nothing half-written.
 
 Usage: fail_injection.py [HEADROOM_BINARY] --library LIBRARY [--case NAME] [--kind heap|io|disk] [--distinct]
            [--heap-stride K] [--first N] [--sample N] [--from NAME] [--part K/N]
-LIBRARY is the one built from fail_calls.cpp. For each command (init, plan, train, a resumed train, train with an adapter,
-with states on disk, merge, evaluate, generate) and each kind (an allocation; a call that may do I/O; from one write on, a full disk) the calls
-are counted, and then the command is run once per call N with that call failing. Promised: exit 0 to 3, never a signal;
-when it is not 0, an error message, which for I/O names the file and
-for an allocation says that memory ran out, with exit code 1; when it is 0, the results of an undisturbed run; no
-file or directory under a final name that is not whole; a temporary name only where its removal was what failed; and the
-same command, or its resumption, then succeeds with the results of an undisturbed run. `--distinct` fails, of the calls
-with one call stack, only the first, in the first command that has it. `--sample N` spreads N runs over all of it. The last line is "N passed, N failed". Standard library only.
+LIBRARY is built from fail_calls.cpp. For each command (init, plan, train, a resumed train, train with an adapter, with states
+on disk, merge, evaluate, generate) and each kind (an allocation; a call that may do I/O; a full disk from one write on), the
+calls are counted, and then the command runs once per call N with that call failing.
+Guarantees: exit code 0 to 3, never a signal. If it is not 0, there is an error message that names the file for I/O; for an
+allocation it says that memory ran out, with exit code 1. If it is 0, the results are those of an undisturbed run. No
+incomplete file or directory has a final name; a temporary name is left only if its removal failed. The same command, or its
+resumption, then succeeds with the results of an undisturbed run.
+`--distinct` fails only the first of the calls with the same call stack, in the first command that has it. `--sample N` spreads
+N runs over all calls. The last line is "N passed, N failed". Standard library only.
 """
 
 import argparse
@@ -33,9 +34,9 @@ CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_s
 KINDS = ("io", "disk", "heap")
 TEMPORARY = re.compile(r"\.(tmp|old)-\d+$")
 REMOVALS = ("unlink", "unlinkat", "remove", "opendir", "fdopendir", "readdir", "openat", "lstat")
-# Differ between runs, or are only read by people.
+# These differ between runs, or only people read them.
 VOLATILE = {"run.json", "process.json", "measured.json", "memory.json", "operations.json", "data.json"}
-# Calls that the program can do without: the machine's figures, its own memory, caches that may be missing.
+# Calls whose failure the program tolerates: the machine's figures, its own memory, caches that may be missing.
 OPTIONAL_PLACES = ("/proc/", "/sys/", "/dev/", "/etc/")
 
 
@@ -53,7 +54,7 @@ def contents(directory):
 
 
 def stable(name, data):
-    """What must be the same in every undisturbed run."""
+    """The part of a file that is the same in every undisturbed run; None if there is none."""
     base = os.path.basename(name)
     if base in VOLATILE or base.startswith("events.out"):
         return None
@@ -64,11 +65,11 @@ def stable(name, data):
 
 
 class Case:
-    """One command; `prepared` is what lies in its directory before it runs."""
+    """One command; `prepared` is the content of its directory before it runs."""
 
     def __init__(self, name, command, output=None, prepared=None, resume=None):
         self.name, self.command, self.output, self.prepared = name, command, output, prepared
-        self.resume = resume  # the command to go on with where the first left its mark
+        self.resume = resume  # the command to continue with if the first one left its mark
         self.expected, self.expected_stdout = {}, ""
 
 
@@ -138,7 +139,7 @@ class Injection:
                 Case("generate", ["generate", *model, "--memory", "64MiB", "--threads", "1", "--prompt", "the", "--max-new-tokens", "3", "--temperature", "0", "--json"])]
 
     def undisturbed(self, case):
-        """Runs it; whether it can be run here."""
+        """Runs it; returns whether it can run here."""
         self.reset(case)
         done = self.call(case.command)
         if done.returncode == 2 and "lies in memory" in done.stderr:
@@ -150,7 +151,7 @@ class Injection:
         return True
 
     def count(self, case, kind):
-        """The call stack of each call, or as many zeros."""
+        """The call stack of each call, or zeros."""
         self.reset(case)
         self.call(case.command, kind, **({"stacks": str(self.stacks)} if self.arguments.distinct else {}))
         total = self.reported()[0]
@@ -175,10 +176,10 @@ class Injection:
             raise Fault(f"an invariant broke: {done.stderr.strip()[-300:]}")
         if kind == "heap" and (done.returncode != 1 or not re.search("[Oo]ut of memory|Cannot allocate memory", done.stderr)):
             raise Fault(f"exit {done.returncode} does not say that memory ran out: {done.stderr.strip()[-300:]}")
-        if path.endswith(" (deleted)"):  # a file without a name is named by its directory
+        if path.endswith(" (deleted)"):  # a nameless file is named by its directory
             path = os.path.dirname(path)
         named = TEMPORARY.sub("", os.path.basename(path.rstrip("/")))
-        # What is removed relative to its directory is named by that.
+        # A removal relative to a directory is named by that directory.
         if kind != "heap" and named and named not in done.stderr and not path.startswith(OPTIONAL_PLACES) and "cannot remove" not in done.stderr:
             raise Fault(f"the message does not name {path}: {done.stderr.strip()[-300:]}")
 
@@ -204,7 +205,7 @@ class Injection:
         for name, data in found.items():
             first = [part for part in Path(name).parts if TEMPORARY.search(part)]
             if first:
-                # Memory that runs out may end the program at once (src/cli/memory_exhaustion.h), or this one's removal.
+                # When memory runs out, the program may end at once (src/cli/memory_exhaustion.h), or fail to remove a file.
                 excuse = rf"[Oo]ut of memory|error: cannot remove \S*{re.escape(first[0])}"
                 if function not in REMOVALS and not re.search(excuse, done.stderr):
                     raise Fault(f"{name} is left")
@@ -241,7 +242,7 @@ class Injection:
                 raise Fault(f"success with another {name}")
 
     def check_again(self, case):
-        """The command, or its resumption, after the failure."""
+        """Runs the command, or its resumption, after the failure."""
         if not case.output:
             return
         again = self.call(case.command)
@@ -260,7 +261,7 @@ class Injection:
     def one(self, case, kind, at, stack):
         self.reset(case)
         function, path = "?", ""
-        # Some figures have more digits in one run than in another: a call stack is looked for from a little before.
+        # Some figures have more digits in one run than in another: start to look for the call stack a little earlier.
         where = {"at": max(1, at - 100), "stack": f"{stack:x}"} if stack else {"at": at}
         try:
             done = self.call(case.command, kind, **where)
@@ -307,7 +308,7 @@ class Injection:
                         print(f"{case.name}: {len(stacks)} calls of kind {kind}{different}, {len(chosen)} chosen", flush=True)
                         work += [(case, kind, *call) for call in chosen]
         if arguments.sample and arguments.sample < len(work):
-            # As many of each command and kind, at random places.
+            # The same number for each command and kind, at random positions.
             groups = collections.defaultdict(list)
             for item in work:
                 groups[item[0].name, item[1]].append(item)

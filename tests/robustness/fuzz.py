@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Fuzzes every parser for a given time of CPU each, in turns, and goes on where it stopped.
+"""Fuzzes every parser for a given CPU time each, in turns, and can be continued.
 
 Usage: fuzz.py BUILD [--minutes 60] [--turn 5] [--jobs 1] [--only NAME,...] [--work DIR] [--timeout 60]
-BUILD is a folder made by `cmake --preset fuzz` with its libFuzzer programs built. The fuzzer with the least CPU time
-comes next, until each has --minutes. DIR keeps the corpora, logs, crashing inputs and minutes.json (CPU seconds and
-runs of each), so that minutes add up over several calls; Ctrl-C ends the turns at hand and keeps what they counted.
-Small files of tests/data_files, and of ../shared/data where it is, are the first inputs. Prints a table and `N passed, N failed`: a fuzzer fails when it found a
-crash, a leak or an input that takes long. Standard library only.
+BUILD is a folder of `cmake --preset fuzz` with its libFuzzer programs built. The fuzzer with the least CPU time is next, until
+each has --minutes. DIR keeps the corpora, logs, crashing inputs and minutes.json (CPU seconds and runs of each), so that
+minutes add up over several calls; Ctrl-C ends the current turns and keeps what they counted. Small files of tests/data_files,
+and of ../shared/data if it exists, are the first inputs. Prints a table and `N passed, N failed`: a fuzzer fails when it found
+a crash, a leak or a slow input. Standard library only.
 """
 import argparse
 import json

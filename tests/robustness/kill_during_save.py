@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""kill -9 at random moments of saves: the newest complete checkpoint always loads and resumes to the same bits.
+"""kill -9 at random moments of saves: the newest complete checkpoint always loads and resumes bitwise.
 
 Usage: kill_during_save.py [HEADROOM_BINARY] [--kills N] [--seed S] [--on-disk]
-A run that saves at every step is killed again and again, each time at a random moment after the temporary directory of a
-save has appeared, and goes on from the newest checkpoint; some kills fall while the final model is written. After each
-kill every checkpoint under a final name must be complete and loadable, and a final model, where there is one, whole. In
-the end the losses, the weights and the optimizer's states are those of a run that was never killed, bitwise, and nothing
-temporary is left. With --on-disk, the states and gradients of the runs that are killed lie on disk, and no kill leaves
-their file. The last line is "N passed, N failed". Standard library only.
+A run that saves at every step is killed repeatedly, each time at a random moment after a save's temporary directory has
+appeared, and continues from the newest checkpoint; some kills happen while the final model is written. After each kill every
+checkpoint with a final name must be complete and loadable, and so must a final model. At the end, the losses, weights and
+optimizer states are bitwise those of a run that was never killed, and no temporary files are left. With --on-disk, the states
+and gradients of the killed runs are on disk, and no kill leaves their file. The last line is "N passed, N failed". Standard
+library only.
 """
 
 import argparse
@@ -75,14 +75,14 @@ class KilledRuns:
         self.check(f"{name} ends well", done.returncode == 0, done.stderr.strip()[-400:])
 
     def saving(self):
-        """The temporary names there are: a save is under way."""
+        """The existing temporary names: a save is in progress."""
         try:
             return [name for name in os.listdir(self.root / "killed") if ".tmp-" in name and name.startswith("checkpoint-")]
         except FileNotFoundError:
             return []
 
     def final_model(self):
-        """The state of what bears the final model's name, finished or not."""
+        """The state of the directory with the final model's name, finished or not."""
         while True:
             try:
                 return [(entry.name, entry.stat().st_ino, entry.stat().st_mtime_ns)
@@ -94,7 +94,7 @@ class KilledRuns:
         """Starts or resumes, waits for a save (or for the final model), and kills at a random moment of it. Returns whether it was killed."""
         more = ["--resume-from-checkpoint", "true"] if (self.root / "killed/metrics.jsonl").exists() else []
         process = subprocess.Popen(self.killed_command(steps, *more), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-        skip = 0 if in_final else self.draw.randint(0, 2)  # saves that are let through
+        skip = 0 if in_final else self.draw.randint(0, 2)  # saves to skip
         seen = set()
         before = self.final_model() if in_final else None
         while process.poll() is None:
@@ -136,7 +136,7 @@ class KilledRuns:
         self.check("nothing temporary is left", not left, left)
 
     def measure_save(self):
-        """How long a save takes here, from its temporary directory's appearance to its final name."""
+        """The duration of a save here, from its temporary directory to its final name."""
         process = subprocess.Popen(self.killed_command(6), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         spent = begun = 0
         while process.poll() is None:
@@ -152,7 +152,7 @@ class KilledRuns:
         self.measure_save()
         kills = steps = 0
         while kills < self.arguments.kills:
-            # A long run is killed in its saves; now and then a run that needs one step more, in its final model.
+            # A long run is killed during its saves; sometimes, a run that needs only one more step is killed during its final model.
             in_final = (self.root / "killed/metrics.jsonl").exists() and self.draw.random() < 0.15
             reached = max([step for step, _, _ in self.losses("killed")], default=0) if in_final else 0
             if self.kill_once(reached + 1 if in_final else 1000000, in_final):

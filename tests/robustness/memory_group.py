@@ -3,13 +3,13 @@
 import os
 import time
 
-# (where groups are made, the file of the limit, what must be readable there)
+# (where groups are created, the file of the limit, a file that must be readable there)
 HIERARCHIES = (("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.limit_in_bytes"),
                ("/sys/fs/cgroup", "memory.max", "cgroup.subtree_control"))
 
 
 class MemoryGroup:
-    """Limits what the kernel charges the processes that child_peak.run puts inside; `path` is None where no group can be made."""
+    """Limits the memory of the processes that child_peak.run puts inside; `path` is None when no group can be created."""
 
     def __init__(self, limit, name="headroom-robustness"):
         self.path = None
@@ -41,5 +41,5 @@ class MemoryGroup:
             try:
                 os.rmdir(self.path)
                 self.path = None
-            except OSError:  # the last process is still leaving
+            except OSError:  # the last process is still exiting
                 time.sleep(0.01)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Random runs of `headroom train` and `evaluate` whose largest phase is the preparation of their data, inside a memory cgroup whose
-limit is the budget.
+"""Random runs of `headroom train` and `evaluate` whose largest phase is preparing the data, inside a memory cgroup whose limit is
+the budget.
 
 Usage: prepare_runs.py [HEADROOM_BINARY] [--seed S] [--first I] [--count N] [--keep DIR] [--verbose]
-Tiny models with the tokenizers of ../shared (with `bytes` alone where they are not there), most of them with adapters, so that
-little is trained: rows of text, prompts, instructions, classes, pairs, ids, conversations and streams, one of them of up to 16 MiB
-beside short ones, packed or in buckets in some runs, at the least budget or a little above. What is promised is said in
-random_runs.py; a row that needs more than the budget gives is refused with exit 2, its file and line, and nothing is left.
+Tiny models with the tokenizers of ../shared (only with `bytes` if these are missing), most of them with adapters, so that
+little is trained: rows of text, prompts, instructions, classes, pairs, ids, conversations and streams, one row of up to 16 MiB
+among short ones, packed or in buckets in some runs, at the least budget or a little above it. random_runs.py states the
+guarantees. A row that needs more than the budget is refused with exit code 2 and its file and line, and no files are left.
 Standard library only.
 """
 
@@ -32,7 +32,7 @@ KINDS = {"llama": ("text", "prompt", "instruction", "ids", "chats", "stream"), "
 
 
 def words_of(draw, size):
-    """A text of about `size` bytes of JSON: words, or characters between which nothing may be cut."""
+    """A text of about `size` bytes of JSON: words, or characters between which the text must not be cut."""
     word = draw.choice(TEXTS)
     return word * (size // len(json.dumps(word, ensure_ascii=False).encode()) + 1)
 
@@ -58,11 +58,11 @@ def draw_data(draw, kind):
     if kind == "table":
         line = lambda most: words_of(draw, most).replace("\t", " ") + "\t1\n"
         return "data.tsv", "".join([line(100), line(size), line(50)]), size
-    # Conversations of about a row's limit need more than a small budget gives.
+    # Conversations near a row's size limit need more than a small budget.
     size = draw.choice((1000, 30_000, 100_000, 2_000_000)) if kind == "chats" else size
     rows = [row_of(draw, kind, draw.randint(10, 300)) for _ in range(draw.choice((2, 20, 3000)))]
     rows.insert(draw.randrange(len(rows) + 1), row_of(draw, kind, size))
-    # One that surely has a scored token.
+    # One that certainly has a scored token.
     rows += [{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}] if kind == "chats" else []
     rows += [{"instruction": "a", "output": "b"}] if kind == "instruction" else []
     return "data.jsonl", "".join(json.dumps(row, ensure_ascii=draw.random() < 0.3) + "\n" for row in rows), size
@@ -86,7 +86,7 @@ class PrepareRun(RandomRun):
         family = draw.choice(families)
         self.kind = draw.choice(KINDS[family])
         if self.tokenizer == "bytes" and self.kind in ("pair",):
-            self.kind = "label"  # the tokenizer knows no pairs
+            self.kind = "label"  # the tokenizer does not support pairs
         self.config = config_of(family, ids)
         name, text, self.longest = draw_data(draw, self.kind)
         self.data = f"{directory}/{name}"
@@ -109,7 +109,7 @@ class PrepareRun(RandomRun):
             Path(f"{self.directory}/model/chat_template.jinja").write_text(TEMPLATE)
 
     def check_long_conversation(self, budget):
-        """True when the run refuses a conversation that needs more than the budget gives, as it should say."""
+        """Whether the run correctly refuses a conversation that needs more than the budget."""
         code, text, resident = self.train(budget, 1)
         if code != 2 or self.kind != "chats":
             return False
@@ -120,7 +120,7 @@ class PrepareRun(RandomRun):
         return True
 
     def evaluate(self):
-        """The least budget of evaluation, asked by one that is too small."""
+        """The least budget of evaluation, found with one that is too small."""
         command = [self.binary, "evaluate", "--model", f"{self.directory}/model", "--data", self.data, "--threads", "1", "--max-seq-length", self.length]
         refused = subprocess.run([*command, "--memory", "1MiB"], capture_output=True, text=True, check=False)
         least = re.search(r"(?:least|needs|minimum)\D*(\d{7,})", refused.stderr)

@@ -2,12 +2,12 @@
 """Random runs of `headroom train` on tiny models, inside a memory cgroup whose limit is the budget.
 
 Usage: random_runs.py [HEADROOM_BINARY] [--seed S] [--first I] [--count N] [--keep DIR] [--verbose]
-Run I of a seed is the same on every machine: a family, dimensions, data, options, techniques, and a budget between the
-least that `plan` names and twice what it takes with plenty, or one byte below the least. What is promised: a budget that
-fits is never refused (also the least one) and its run ends well, its arena is the planned one and its peak at most the
-planned one; a budget one byte too small exits with 3 and writes nothing; nothing is ever killed. Some runs go on from
-their checkpoint under another budget that fits. The last line is "N passed, N failed, N skipped"; skipped are runs whose
-options the program refuses by name (exit 2), the same for `plan` and `train`. Standard library only.
+Run I of a seed is the same on every machine: a family, dimensions, data, options, techniques, and a budget between the least
+that `plan` names and twice what the run takes without a limit, or one byte below the least. Guarantees: a budget that fits is
+never refused (even the least one), its run succeeds, its arena is the planned one and its peak at most the planned one; a
+budget that is one byte too small exits with 3 and writes nothing; nothing is ever killed. Some runs resume from their
+checkpoint with another budget that fits. The last line is "N passed, N failed, N skipped"; skipped runs have options that the
+program refuses by name (exit code 2), in both `plan` and `train`. Standard library only.
 """
 
 import argparse
@@ -30,7 +30,7 @@ PLENTY = 16 << 30
 
 
 class Violation(Exception):
-    """A promise that a run broke."""
+    """A guarantee that a run broke."""
 
 
 class Refused(Exception):
@@ -74,12 +74,12 @@ def draw_trained_part(draw, options, config):
 
 
 def draw_disk(draw, options, directory):
-    """Adds a disk to some runs, and to some of these what has to lie there or must not."""
+    """Adds a disk to some runs; in some of these, certain tensors must or must not be on it."""
     if draw.random() > 0.25:
         return
     os.mkdir(f"{directory}/scratch")
     pinned = {part: draw.choice(("on", "off")) for part in ("optimizer", "gradients", "activations", "parameters") if draw.random() < 0.3}
-    # What has to lie there needs room.
+    # What must be there needs room.
     size = "1GiB" if "on" in pinned.values() else draw.choice(("1MiB", "4MiB", "16MiB", "1GiB"))
     options += ["--disk-memory", f"{directory}/scratch:{size}"]
     for part, value in pinned.items():
@@ -87,7 +87,7 @@ def draw_disk(draw, options, directory):
 
 
 def draw_run(draw, model, directory):
-    """(config, file name of the data, its text, options of the run) as `plan` and `train` both take them."""
+    """(config, file name of the data, its text, options of the run), for both `plan` and `train`."""
     config = draw_config(draw, *model)
     length = draw.randint(2, positions_of(config))
     name, text = draw_rows(draw, config, length)
@@ -102,7 +102,7 @@ def draw_run(draw, model, directory):
 
 
 def draw_schedule(draw, data):
-    """(steps, options that only `train` heeds)."""
+    """(steps, options that only `train` uses)."""
     steps = draw.randint(1, 4)
     options = ["--shuffle", draw.choice(("true", "false"))]
     if draw.random() < 0.5:
@@ -125,9 +125,9 @@ class RandomRun:
     def __init__(self, binary, seed, index, directory):
         self.binary, self.directory = binary, directory
         self.draw = random.Random(f"{seed}-{index}")
-        self.slack = None  # planned peak less the kernel's
+        self.slack = None  # planned peak minus the kernel's
         self.limited = True
-        # Every model class comes in turn.
+        # Every model class has its turn.
         self.config, name, text, self.options = draw_run(self.draw, MODELS[index % len(MODELS)], directory)
         self.data = f"{directory}/{name}"
         Path(self.data).write_text(text)
@@ -156,7 +156,7 @@ class RandomRun:
                    *self.common(), *self.schedule, *more]
         code, peak, _, text = child_peak.run(command, group.path)
         group.close()
-        if code == 2 and "this version" in text:  # `plan` knows more models than `train`
+        if code == 2 and "this version" in text:  # `plan` supports more models than `train`
             raise Refused(text.strip().splitlines()[0])
         return code, text, peak
 
@@ -164,7 +164,7 @@ class RandomRun:
         return [json.loads(line) for line in Path(f"{self.directory}/out/metrics.jsonl").read_text().splitlines()]
 
     def hold(self, budget, steps, *more):
-        """Trains up to `steps` and checks what was promised."""
+        """Trains up to `steps` and checks the guarantees."""
         code, text, resident = self.train(budget, steps, *more)
         if code != 0:
             raise Violation(f"{'killed' if code < 0 else 'failed'}: exit {code} with a budget of {budget}: {text.strip()[-600:]}")
@@ -198,7 +198,7 @@ class RandomRun:
             self.hold(budget, self.steps + self.draw.randint(1, 2), "--resume-from-checkpoint", "true")
 
     def run(self):
-        """Returns what was run, in words. Throws Violation or Refused."""
+        """Returns a description of the run. Throws Violation or Refused."""
         made = self.call("init", "--config", f"{self.directory}/config.json", "--tokenizer", "bytes", "--output-dir", f"{self.directory}/model",
                          "--dtype", self.draw.choice(("float32", "float32", "bfloat16")))
         if made.returncode != 0:

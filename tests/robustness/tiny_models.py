@@ -1,4 +1,4 @@
-"""Random tiny models of every family that `headroom train` takes, as config.json, and data for them. Standard library only."""
+"""Random tiny models of every family that `headroom train` supports, as config.json, and data for them. Standard library only."""
 
 import json
 
@@ -58,7 +58,7 @@ def draw_config(draw, family, architecture):
 
 
 def positions_of(config):
-    if config["model_type"] == "roberta":  # they begin behind the padding id
+    if config["model_type"] == "roberta":  # positions start after the padding id
         return config["max_position_embeddings"] - 2
     return config.get("n_positions") or config["max_position_embeddings"]
 
@@ -92,6 +92,6 @@ def draw_rows(draw, config, length):
             labels = [-100 if draw.random() < 0.2 else token for token in ids]
             rows.append({"input_ids": ids, "label": draw.randrange(LABELS)} if kind == "id classes" else
                         {"input_ids": ids, "labels": [ids[0], ids[1]] + labels[2:]})
-    if kind == "prompts":  # one that surely has a scored token
+    if kind == "prompts":  # one that certainly has a scored token
         rows.append({"prompt": "", "completion": "a"})
     return "data.jsonl", "".join(json.dumps(row) + "\n" for row in rows)

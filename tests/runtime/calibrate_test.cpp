@@ -1,4 +1,4 @@
-// What a calibration finds, and what it takes for undisturbed.
+// What a calibration measures, and which measurements it treats as undisturbed.
 #include "runtime/calibrate/calibrate.h"
 
 #include <gtest/gtest.h>
@@ -37,8 +37,8 @@ TEST(Calibrate, MeasuresEveryRateOfAProfile) {
   for (const SequenceFactor& sequence : profile.in_sequence) EXPECT_GT(sequence.factor, 0);
 }
 
-// A machine on which every timing takes a tick of a millisecond, and ten of them while others are busy; sums of ticks
-// are exact.
+// A machine on which every timing takes a tick of about a millisecond, and ten while others are busy; sums of ticks are
+// exact.
 constexpr double kTick = 1.0 / 1024;
 class FakeMachine {
  public:
@@ -52,13 +52,13 @@ class FakeMachine {
     };
   }
   bool busy = false;
-  bool switches = true;  // of a busy machine; else the lost time alone tells
+  bool switches = true;  // whether a busy machine switches contexts; otherwise only the lost time shows
 
  private:
   Reading now_;
 };
 
-// A calibration during which others are busy while `busy(step)`, where step is the number of halves of rounds done.
+// A calibration during which others are busy while `busy(step)`; step is the number of half rounds done.
 Profile calibrated(FakeMachine& machine, const std::function<bool(int)>& busy,
                    const CalibrationSizes& sizes = small_calibration()) {
   const DeviceFacts facts = cpu_facts(threads());
@@ -68,7 +68,7 @@ Profile calibrated(FakeMachine& machine, const std::function<bool(int)>& busy,
   return calibrate(*device, facts, "this-machine", progress, sizes, machine.stopwatch());
 }
 
-constexpr int kHalves = 2;  // steps of a round
+constexpr int kHalves = 2;  // steps per round
 
 TEST(Calibrate, WhatAQuietMachineSaysIsUndisturbed) {
   FakeMachine machine;
@@ -111,7 +111,7 @@ TEST(Calibrate, SaysWhereThereWasNoUndisturbedTiming) {
 TEST(Calibrate, EndsInTimeOnABusyMachine) {
   FakeMachine machine, quiet;
   CalibrationSizes sizes = small_calibration();
-  sizes.most_seconds = kTick;  // over with the first point of the first round
+  sizes.most_seconds = kTick;  // reached at the first point of the first round
   const Profile profile = calibrated(
       machine, [](int step) { return step < kHalves; }, sizes);
   for (const ProductSample& sample : profile.products) EXPECT_TRUE(sample.disturbed) << sample.op;
@@ -155,7 +155,7 @@ TEST(Calibrate, ASequenceRunsOverTensorsOfItsOwn) {
   const DeviceFacts facts = cpu_facts(1);
   const std::unique_ptr<Device> device = make_cpu_device(facts);
   CalibrationSizes sizes = small_calibration();
-  sizes.buffer_bytes = 5 * 2 * 4096;  // what the two copies take, and nothing more
+  sizes.buffer_bytes = 5 * 2 * 4096;  // exactly the memory of the two copies
   TimedCalls calls(*device, facts, sizes, process_reading);
   const ConcreteType x{DType::f32, {1024}};
   const TimedCalls::Sequence sequence{{x, x}, {{"add", {}, {0, 1}}, {"add", {}, {2, 1}}}, {{"add", {}, {3, 2}}}};

@@ -17,7 +17,7 @@ namespace {
 std::atomic<int64_t> calls{0};
 thread_local bool in_onednn = false;
 thread_local int64_t calls_of_run = 0;
-headroom::OnednnCalls onednn;  // one thread calls oneDNN
+headroom::OnednnCalls onednn;  // only one thread calls oneDNN
 
 void count(size_t bytes) {
   if (!in_onednn) {
@@ -62,7 +62,7 @@ int posix_memalign(void** out, size_t alignment, size_t bytes) {
   return *out ? 0 : ENOMEM;
 }
 
-// In front of the library's, which does the work.
+// Wraps the library's function, which does the work.
 dnnl_status_t dnnl_primitive_execute(const_dnnl_primitive_t primitive, dnnl_stream_t stream, int number,
                                      const dnnl_exec_arg_t* arguments) {
   static const auto library =

@@ -1,5 +1,5 @@
-// Counts every heap call of the program: malloc and its kin are replaced by counting ones in front of glibc's, which
-// operator new and the libraries call too. Those that oneDNN makes while it executes a primitive are counted apart.
+// Counts every heap call of the program: counting versions of malloc and the related functions replace glibc's, which
+// operator new and the libraries also call. Calls by oneDNN while it executes a primitive are counted separately.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,10 @@
 
 namespace headroom {
 
-// False where the allocator is not replaced (sanitizers bring their own): every count is then 0.
+// False if the allocator is not replaced (sanitizers have their own); every count is then 0.
 bool counts_heap_calls();
 
-// Calls so far, of all threads, but for oneDNN's.
+// Calls so far, of all threads, except oneDNN's.
 int64_t heap_calls();
 
 struct OnednnCalls {
@@ -19,7 +19,7 @@ struct OnednnCalls {
   size_t largest_bytes = 0;  // of one heap call
 };
 
-// Of the whole process, in the thread that calls oneDNN.
+// Of the whole process, for the thread that calls oneDNN.
 OnednnCalls onednn_calls();
 
 }  // namespace headroom

@@ -1,6 +1,6 @@
-// Plans drawn at random, as a GPU with the host's memory or a disk below it would run them: no reuse of a byte of
-// any arena races between the kernels and the copies, and a wait that is taken out is found. The null device executes;
-// it checks besides that what is read still holds what was written there.
+// Random plans, as a GPU with host memory or a disk below it would run them: no reuse of a byte of any arena races
+// between kernels and copies, and a removed wait is detected. The null device executes them; it also checks that inputs
+// still hold what was written there.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 using test::RaceChecker;
 
-// Draws that are the same on every machine.
+// Random numbers that are the same on every machine.
 class Draw {
  public:
   explicit Draw(uint32_t seed) : bits_(seed) {}
@@ -42,7 +42,7 @@ ModelFiles draw_model(Draw& draw) {
   return model;
 }
 
-// A setting of an offload with the host, the disk, or both.
+// A setting for an offload to the host, the disk, or both.
 std::string draw_tier(Draw& draw, int64_t tiers) {
   return tiers == 0   ? draw.one_of({"on", "host"})
          : tiers == 1 ? draw.one_of({"on", "disk"})
@@ -73,19 +73,19 @@ TrainOptions draw_options(Draw& draw) {
   return options;
 }
 
-// At a budget of the device between the least and what the fastest candidate takes.
+// With a device budget between the least and what the fastest candidate takes.
 Plan draw_plan(Draw& draw) {
   const ModelFiles model = draw_model(draw);
   TrainOptions options = draw_options(draw);
   PlanRequest request = training_request(options, model);
-  request.facts.gemm_workspace_cap = 1 << 12;  // else nothing else counts in so small a model
+  request.facts.gemm_workspace_cap = 1 << 12;  // otherwise it dominates so small a model
   const Plan plenty = search_training_plan(request).plan;
   if (draw.chance(40)) return plenty;
   request.budget_bytes = plenty.minimum_bytes + (plenty.peak_bytes - plenty.minimum_bytes) * draw.below(4) / 4;
   return search_training_plan(request).plan;
 }
 
-// Two steps of three micro-batches with an evaluation between them, checked on the way.
+// Two steps of three micro-batches with an evaluation between them, checked while they run.
 std::vector<std::string> races_of(const Plan& plan, bool deaf = false, int64_t* copies = nullptr) {
   RaceChecker device(make_null_device(plan.facts), deaf);
   Executor executor(plan, device, nullptr);
@@ -103,7 +103,7 @@ bool overlap(const Operand& a, const Operand& b) {
   return a.tier == b.tier && a.offset < b.offset + storage_bytes(b.type) && b.offset < a.offset + storage_bytes(a.type);
 }
 
-// The first instruction after the wait that uses what was copied.
+// The first instruction after the wait that uses the copied value.
 size_t first_use(const std::vector<Instruction>& instructions, size_t wait) {
   const Operand& copied = instructions[wait].outputs[0];
   const auto touches = [&](const Operand& operand) { return overlap(operand, copied); };
@@ -116,14 +116,14 @@ size_t first_use(const std::vector<Instruction>& instructions, size_t wait) {
   return at;
 }
 
-// Waits for copies to the device that no other one stands in for: copies from one tier are done in their order, so that
-// a wait for a later copy before the first use would do.
+// Waits for copies to the device that no other wait makes redundant: copies from one tier are done in order, so waiting
+// for a later copy before the first use would also do.
 std::vector<size_t> needed_waits(const std::vector<Instruction>& instructions) {
   struct Wait {
     size_t at = 0, started = 0;
     Tier from = Tier::host;
   };
-  std::map<int64_t, size_t> started;  // by the token's place
+  std::map<int64_t, size_t> started;  // by the token's offset
   std::vector<Wait> waits;
   for (size_t at = 0; at < instructions.size(); ++at) {
     const Instruction& instruction = instructions[at];
@@ -152,7 +152,7 @@ void take_out(std::vector<Instruction>& instructions, size_t at) {
   instructions.erase(instructions.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
-// The plan without one of the waits that it needs; false when it has none.
+// Removes one of the waits that the plan needs; returns false when it has none.
 bool take_out_a_wait(Plan& plan, Draw& draw) {
   const std::vector<size_t> waits = needed_waits(step_of(plan));
   if (waits.empty()) return false;
@@ -160,7 +160,7 @@ bool take_out_a_wait(Plan& plan, Draw& draw) {
   return true;
 }
 
-constexpr uint32_t kPlans = 30;  // of a test
+constexpr uint32_t kPlans = 30;  // per test
 
 class EveryPlan : public testing::TestWithParam<uint32_t> {};
 
@@ -192,7 +192,7 @@ TEST_P(EveryPlan, HasNoRacesAndNeedsItsWaits) {
 
 INSTANTIATE_TEST_SUITE_P(Drawn, EveryPlan, testing::Range(uint32_t{0}, uint32_t{8}));
 
-// Everything on a disk below a GPU: each of the needed waits for what comes from there, and those for what goes there.
+// Everything is on a disk below a GPU: each needed wait for copies from there, and those for copies to there.
 TEST(DiskBelowAGpu, NeedsEachOfItsWaits) {
   Draw draw(0);
   TrainOptions options = draw_options(draw);

@@ -1,5 +1,5 @@
-// Between two steps of a training run our code makes no heap call. oneDNN makes a few small ones for each product (the
-// map of its arguments) and gives them back; nothing stays on the heap from step to step.
+// Between two steps of a training run headroom's code makes no heap call. oneDNN makes a few small ones for each
+// product (the map of its arguments) and frees them; the heap does not grow from step to step.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -30,7 +30,7 @@ TEST_P(HeapTripwire, StepsMakeNoHeapCall) {
   TrainOptions options = tiny_options(directory);
   options.techniques.precision = GetParam().precision;
   options.machine.threads = GetParam().threads;
-  options.schedule.max_steps = 30;  // three epochs: the order is drawn again inside
+  options.schedule.max_steps = 30;  // three epochs, so that the order is shuffled again during the test
   options.data.micro_batch_size = 4;
   std::vector<int64_t> calls(static_cast<size_t>(options.schedule.max_steps) + 1);
   std::vector<size_t> bytes(calls.size());

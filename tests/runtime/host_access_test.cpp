@@ -1,4 +1,4 @@
-// Training on a device whose arena the host does not see is bitwise the same as on one that it does.
+// Training on a device whose arena the host cannot access is bitwise equal to training on one where it can.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -8,7 +8,7 @@
 namespace headroom {
 namespace {
 
-// The CPU behind a small window.
+// The CPU, accessible only through a small window.
 class HiddenDevice final : public Device {
  public:
   explicit HiddenDevice(const DeviceFacts& facts) : inner_(make_cpu_device(facts)), window_(4096 + 128) {}

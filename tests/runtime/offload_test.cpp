@@ -1,5 +1,5 @@
-// Plans that keep states, gradients, weights or activations on the host or on disk: bitwise the plain run, in fewer
-// bytes of the device, with no two accesses unordered.
+// Plans that keep states, gradients, weights or activations on the host or on disk: bitwise the plain run, with less
+// device memory and all accesses ordered.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ constexpr int64_t kHost = int64_t{1} << 30;
 constexpr const char* kOffloads[] = {"offload-optimizer", "offload-gradients", "offload-parameters",
                                      "offload-activations"};
 
-// A run with a second tier, `host` bytes of it or the options' disk, every access checked for races.
+// A run with a second tier, `host` bytes or the options' disk, with every access checked for races.
 class CheckedRun {
  public:
   CheckedRun(const TrainOptions& options, const std::filesystem::path& scratch, int64_t host,
@@ -64,7 +64,7 @@ Outcome run(const TrainOptions& options, const std::filesystem::path& scratch, i
   for (int64_t step = 1; step <= 2; ++step) outcome.losses.push_back(run.step(step));
   outcome.losses.push_back(run.evaluate());
   outcome.state = run.state();
-  // Narrow copies of weights are kept or not as the planner finds faster.
+  // The planner keeps narrow copies of weights or not, whichever is faster.
   std::erase_if(outcome.state, [](const auto& entry) { return is_weight_copy(entry.first); });
   EXPECT_THAT(checked.races(), testing::IsEmpty());
   for (const Tier tier : kArenaTiers)
@@ -103,7 +103,7 @@ TrainOptions with_disk(TrainOptions options, const TemporaryDirectory& directory
   return options;
 }
 
-// The disk's tests need a disk.
+// Tests with a disk need a directory on one.
 bool is_on_disk(const TemporaryDirectory& directory) {
   try {
     const ScratchFile file(directory.path(), kDiskBlockBytes);
@@ -115,7 +115,7 @@ bool is_on_disk(const TemporaryDirectory& directory) {
 
 class Offload : public testing::TestWithParam<OffloadCase> {
  protected:
-  // Each offload alone, then all together, at several depths.
+  // Each offload alone, then all together, with several depths.
   void expect_bitwise(const Outcome& plain, TrainOptions options, Tier tier, const TemporaryDirectory& directory) {
     if (tier == Tier::disk) options = with_disk(options, directory);
     for (size_t which = 0; which <= std::size(kOffloads); ++which)
@@ -132,7 +132,7 @@ class Offload : public testing::TestWithParam<OffloadCase> {
         EXPECT_EQ(offloaded.losses, plain.losses);
         EXPECT_EQ(offloaded.state, plain.state);
         EXPECT_EQ(offloaded.plan.choices.flag("fused_optimizer"), plain.plan.choices.flag("fused_optimizer"));
-        // Nothing to move: gradients that nothing carries, states and gradients of adapters are matrices all the same.
+        // Nothing to move for gradients that are not carried; states and gradients of adapters are matrices as well.
         const bool empty = plain.plan.choices.flag("fused_optimizer") && which == 1;
         EXPECT_EQ(offloaded.plan.below(tier).arena_bytes > 0, !empty);
       }
@@ -156,7 +156,7 @@ TEST_P(Offload, OnDiskIsBitwiseThePlainRun) {
   expect_bitwise(run(options, directory / "cache.bin", 0), options, Tier::disk, directory);
 }
 
-// Each offload in a tier of its own, the host or the disk.
+// Each offload has its own tier, the host or the disk.
 TEST_P(Offload, InSeveralTiersIsBitwiseThePlainRun) {
   const TemporaryDirectory directory;
   if (!is_on_disk(directory)) GTEST_SKIP() << directory.path() << " lies in memory";
@@ -196,7 +196,7 @@ INSTANTIATE_TEST_SUITE_P(
                     OffloadCase{"ExpertAdaptersMixed", kTinyExpertsConfig, "bf16-mixed", 2, 1, "drop-cheap", 4}),
     [](const auto& info) { return info.param.name; });
 
-// States and gradients on the host leave the device the weights and little else.
+// With states and gradients on the host, the device keeps the weights and little else.
 TEST(Offload, TakesFromTheDeviceWhatItPutsOnTheHost) {
   const TemporaryDirectory directory;
   write_tiny_model(directory);
@@ -214,7 +214,7 @@ TEST(Offload, TakesFromTheDeviceWhatItPutsOnTheHost) {
   EXPECT_LE(gradients.arena_bytes, states.arena_bytes);
 }
 
-// The rows that the updates of a plan work on, in their order; 0 for all.
+// The numbers of rows that a plan's updates work on, in order; 0 for all rows.
 std::vector<int64_t> updated_rows(const Plan& plan) {
   std::vector<int64_t> rows;
   for (const PlanProgram& program : plan.programs)
@@ -224,7 +224,7 @@ std::vector<int64_t> updated_rows(const Plan& plan) {
   return rows;
 }
 
-// The update of a table has windows of 512 rows, as many as take 64 KiB, and of the two rows that are left.
+// The update of a table has windows of 512 rows, which take 64 KiB, and one of the two remaining rows.
 TEST(Offload, UpdatesALargeTableInSlices) {
   const TemporaryDirectory directory;
   write_tiny_model(directory, kTinyTableConfig);
@@ -236,7 +236,7 @@ TEST(Offload, UpdatesALargeTableInSlices) {
               testing::ElementsAre(512, 512, 512, 512, 2));
 }
 
-// A wait that is missing is found: each of the waits for what comes to the device, and all of the others together.
+// A missing wait is detected: each of the waits for copies to the device, and all the others together.
 TEST(Offload, MissingWaitsAreFound) {
   const TemporaryDirectory directory;
   write_tiny_model(directory);
@@ -245,7 +245,7 @@ TEST(Offload, MissingWaitsAreFound) {
   options.techniques.pins["offload-activations"] = "on";
   CheckedRun sound(options, directory / "cache.bin", kHost);
   const std::vector<Instruction>& step = sound.run.plan().program("train_step")->instructions;
-  // Waits that stand together are taken out together: each of them covers those before it on its stream.
+  // Adjacent waits are removed together, because each covers those before it on its stream.
   int groups = 0;
   for (size_t begin = 0, end = 0; begin < step.size(); begin = end) {
     end = begin + 1;

@@ -19,14 +19,14 @@
 namespace headroom::test {
 
 struct ChunkedPlan {
-  int64_t chunks = 1;  // 1: the sequence is whole
+  int64_t chunks = 1;  // 1: the whole sequence
   Keep keep = Keep::all;
   bool fused = false;
   std::function<void(Graph&)> offload = {};
-  int64_t length = 0;  // of a bucket whose programs take the place of those of the whole length
+  int64_t length = 0;  // of a bucket whose programs replace those of the whole length
 };
 
-// Remakes a plan's programs with its micro-batch and loss chunk.
+// Rebuilds a plan's programs with its micro-batch and loss chunk.
 inline void remake(const PlanRequest& request, const ChunkedPlan& chunked, Plan& plan) {
   Graph graph = assemble_training(request, most_frugal(request).candidate);
   set_micro_batch(graph, plan.choices.micro_batch);

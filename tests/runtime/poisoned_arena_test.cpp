@@ -1,5 +1,5 @@
-// The arena is filled with a pattern before a run: programs touch no byte beyond the plan's, and read none they have
-// not written.
+// The arena is filled with a pattern before a run: programs access no byte beyond the plan's, and read none that they
+// have not written.
 #include <gtest/gtest.h>
 
 #include "tiny_run.h"
@@ -26,8 +26,8 @@ Outcome run_poisoned(TinyRun& run, std::byte pattern) {
   return outcome;
 }
 
-// One past the highest byte that a kernel of training or evaluation returns. Above lies scratch, which is booked for
-// the greediest kernel of an op, whichever runs.
+// One past the highest byte of any output of a kernel of training or evaluation. Above it is scratch, which is booked
+// for the kernel of an op that needs the most, whichever runs.
 int64_t highest_output(const Plan& plan) {
   int64_t highest = 0;
   for (const char* program : {"train_step", "evaluate"})
@@ -46,7 +46,7 @@ void expect_poison_unread(const TrainOptions& options, const std::filesystem::pa
       << "another program sets the arena's size";
   const Outcome zeros = run_poisoned(run, std::byte{0});
   ASSERT_LT(zeros.losses.back(), zeros.losses.front());
-  // NaNs in f32, bf16 and f64; a small negative number, an offset far out of range as an integer.
+  // NaN in f32, bf16 and f64; a small negative number, or an offset far out of range, as an integer.
   for (const std::byte pattern : {std::byte{0xff}, std::byte{0xa5}}) {
     const Outcome poisoned = run_poisoned(run, pattern);
     EXPECT_EQ(poisoned.losses, zeros.losses);
@@ -57,7 +57,7 @@ void expect_poison_unread(const TrainOptions& options, const std::filesystem::pa
   EXPECT_EQ(run.executor().arena_high_water(), arena);
 }
 
-// Batches large enough for activations to outweigh the staging of load and save.
+// Batches large enough that activations exceed the staging buffers of load and save.
 TrainOptions large_batches(const TemporaryDirectory& directory) {
   TrainOptions options = tiny_options(directory);
   options.data.max_seq_length = 64;

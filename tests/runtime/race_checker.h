@@ -1,10 +1,10 @@
-// A device that runs what it is given on another one and proves that no two accesses to the same bytes are unordered.
+// A device that runs everything on another device and proves that all accesses to the same bytes are ordered.
 //
-// Each stream has a vector clock; an event keeps the clock that its stream had when it was recorded, a wait joins it,
-// and what the host queues after a synchronisation follows what was synchronised. Two accesses of overlapping bytes,
-// one of them a write, race unless the later one's clock holds the earlier one's time on its stream: then no device,
-// however it overlaps streams, can run them in the other order or at once. Kernels read inputs and write outputs and
-// scratch.
+// Each stream has a vector clock; an event stores the clock of its stream when it is recorded, a wait merges it, and
+// what the host queues after a synchronisation follows what was synchronised. Two accesses to overlapping bytes, one of
+// them a write, race unless the later one's clock includes the earlier one's time on its stream. Without races, no
+// device can run them in the other order or at the same time, however it overlaps streams. Kernels read inputs and
+// write outputs and scratch.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,10 +20,10 @@
 
 namespace headroom::test {
 
-// The bytes that streams accessed, as disjoint ranges with their last write and the reads since.
+// The bytes accessed by streams, as disjoint ranges with their last write and the reads since.
 class AccessLog {
  public:
-  using Clock = std::vector<int64_t>;  // by stream: what happened before
+  using Clock = std::vector<int64_t>;  // per stream: what happened before
 
   struct Access {
     StreamId stream = 0;
@@ -31,7 +31,8 @@ class AccessLog {
     std::string what;
   };
 
-  // The access that this one races with, or null; then this one is the newest of its bytes. `clock` is its own.
+  // The access with which this one races, or null; then this one is recorded as the newest of its bytes. `clock` is its
+  // clock.
   const Access* add(const Access& access, const Clock& clock, const void* data, int64_t bytes, bool write) {
     if (bytes <= 0) return nullptr;
     const auto begin = reinterpret_cast<uintptr_t>(data), end = begin + static_cast<uintptr_t>(bytes);
@@ -78,7 +79,7 @@ class AccessLog {
     at->second.end = place;
   }
 
-  // Ranges of their own for the bytes of [begin, end) that nothing accessed yet.
+  // Creates ranges for the bytes of [begin, end) that were never accessed.
   void fill(uintptr_t begin, uintptr_t end) {
     for (auto at = ranges_.lower_bound(begin); begin < end; ++at) {
       const uintptr_t next = at == ranges_.end() || at->first > end ? end : at->first;
@@ -93,7 +94,7 @@ class AccessLog {
 
 class RaceChecker final : public Device {
  public:
-  // Runs on `inner`. With `deaf`, streams other than 0 wait for nothing: a fault that must be found.
+  // Runs on `inner`. With `deaf`, streams other than 0 ignore waits: a fault that must be found.
   explicit RaceChecker(std::unique_ptr<Device> inner, bool deaf = false) : inner_(std::move(inner)), deaf_(deaf) {}
 
   // The races found, at most kMost.

@@ -1,5 +1,5 @@
-// Parts of the sequence beside values on the host: bitwise what they give without it, with no two accesses unordered;
-// and the bytes that a plan has are those that a run touches.
+// Parts of the sequence together with values on the host: bitwise the results without the host, with all accesses
+// ordered; and a run uses exactly the bytes of its plan.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 struct ChunkedOutcome {
   std::vector<double> losses;
   std::map<std::string, std::string> state;
-  int64_t step_bytes = 0, host_bytes = 0;  // of the device in a step, of the host
+  int64_t step_bytes = 0, host_bytes = 0;  // of the device in a step, and of the host
 };
 
 void to_the_host(Graph& graph, int64_t depth, bool fused) {
@@ -88,7 +88,7 @@ TEST(SequenceChunks, TakeFewerBytes) {
   options.techniques.max_grad_norm = 0;
   options.techniques.pins = {{"recompute", "on"}, {"chunked-loss", "64"}};
   int64_t before = INT64_MAX;
-  for (const int64_t chunks : {1, 2, 4, 8}) {  // at 8 the gradient of attention, which stays whole, may hold the peak
+  for (const int64_t chunks : {1, 2, 4, 8}) {  // at 8 the gradient of attention, which is not split, may hold the peak
     const ChunkedOutcome outcome =
         run_chunked(options, directory / "cache.bin",
                     {chunks, Keep::block_input, true, [](Graph& graph) { to_the_host(graph, 0, true); }});

@@ -1,4 +1,4 @@
-// A server's steps make no heap call once each size of step has run.
+// A server's steps make no heap call after each size of step has run once.
 #include <gtest/gtest.h>
 
 #include "counting_allocator.h"
@@ -8,7 +8,7 @@
 namespace headroom {
 namespace {
 
-// `rows` rows of two sequences, the logits of the last ones.
+// `rows` rows of two sequences, with the logits of the last ones.
 Step step_of(const std::vector<std::vector<int32_t>>& tables, int32_t rows) {
   Step step;
   for (const std::vector<int32_t>& table : tables) step.tables.push_back(table);

@@ -1,4 +1,4 @@
-// A calibration of small operands, for tests of what it measures rather than how fast that is.
+// A calibration with small operands, for tests of what it measures, not of how fast things are.
 #pragma once
 
 #include "runtime/calibrate/sizes.h"

@@ -1,4 +1,4 @@
-// Plans with two tiers: values of the host in an arena of their own, copies between the tiers on streams of their own.
+// Plans with two tiers: values of the host in a separate arena, copies between the tiers on separate streams.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ Plan plan_of(const char* text, int64_t alignment = 64) {
 
 TEST(Tiers, EachHasAnArenaOfItsOwn) {
   const Plan plan = plan_of(kSums);
-  // x, the carried sum, x + x, the window, what becomes of it, and a token; never the two states of the host.
+  // x, the carried sum, x + x, the window, its result, and a token; never the two states of the host.
   EXPECT_EQ(plan.host.arena_bytes, 2 * 448);
   EXPECT_EQ(plan.host.lower_bound_bytes, plan.host.arena_bytes);
   EXPECT_EQ(plan.host.breakdown.optimizer, 800);
@@ -92,7 +92,7 @@ TEST(Tiers, SourceAndDestinationLiveUntilTheWait) {
   for (const StorageLife& life : liveness.storages)
     if (life.value != kNone && !life.persistent && life.tier == Tier::device && life.bytes == 400 &&
         graph.value(life.value).role == Role::optimizer) {
-      EXPECT_GE(life.upper - life.lower, 4) << "value " << life.value;  // the start, what runs beside it, the wait
+      EXPECT_GE(life.upper - life.lower, 4) << "value " << life.value;  // the start, what runs meanwhile, the wait
     }
 }
 
@@ -100,7 +100,7 @@ struct Sums {
   std::vector<float> sum, state;
 };
 
-// Runs `times` steps of `rounds` on a device; only sensible where the host sees the arenas.
+// Runs `times` steps of `rounds` on a device whose arenas the host can access.
 Sums run(const Plan& plan, Device& device, int64_t rounds, int times) {
   set_threads(1);
   Executor executor(plan, device, nullptr);
@@ -109,7 +109,7 @@ Sums run(const Plan& plan, Device& device, int64_t rounds, int times) {
   const Trips trips[] = {{"rounds", rounds}};
   for (int i = 0; i < times; ++i) executor.run("step", trips);
   EXPECT_EQ(executor.arena_high_water(), plan.arena_bytes);
-  EXPECT_EQ(executor.arena_high_water(Tier::host), 448);  // nothing touched the idle state
+  EXPECT_EQ(executor.arena_high_water(Tier::host), 448);  // the idle state was not accessed
   const float* sum = executor.result("step", 0).as<float>();
   return {{sum, sum + 100}, {state.as<float>(), state.as<float>() + 100}};
 }
@@ -132,7 +132,7 @@ TEST(Tiers, TheNullDeviceChecksBothArenas) {
   const Trips trips[] = {{"rounds", 2}};
   const std::unique_ptr<Device> sound = make_null_device(plan.facts);
   Executor(plan, *sound, nullptr).run("step", trips);
-  plan.host.arena_bytes = 256;  // the state ends behind it
+  plan.host.arena_bytes = 256;  // the state ends beyond it
   const std::unique_ptr<Device> small = make_null_device(plan.facts);
   EXPECT_THROW(Executor(plan, *small, nullptr).run("step", trips), InternalError);
 }
@@ -148,7 +148,7 @@ TEST(Tiers, ArenasOfTheNullDeviceMayHaveAnySize) {
   EXPECT_THROW(device->copy(arenas[0] + kBytes - 256, arenas[1], 512, 0), InternalError);
 }
 
-// The plan without one of its instructions.
+// The plan without one instruction.
 Plan without(Plan plan, size_t index) {
   std::vector<Instruction>& instructions = plan.programs[0].instructions;
   instructions.erase(instructions.begin() + static_cast<std::ptrdiff_t>(index));

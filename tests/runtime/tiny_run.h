@@ -73,7 +73,7 @@ class TinyRun {
  public:
   using MakeDevice = std::function<std::unique_ptr<Device>(const DeviceFacts&)>;
 
-  // `host_budget`: bytes of a second tier, an arena of its own in this process's memory. `change`: of the plan, before
+  // `host_budget`: bytes of a second tier, a separate arena in this process's memory. `change` modifies the plan before
   // it is executed.
   TinyRun(const TrainOptions& options, const std::filesystem::path& scratch,
           const MakeDevice& make_device = make_cpu_device, int64_t host_budget = 0,
@@ -82,7 +82,7 @@ class TinyRun {
     set_threads(1);
     PlanRequest request = training_request(options, model_);
     if (options.machine.device == "cpu")
-      request.facts = cpu_facts(1);  // every instruction set that this process may use
+      request.facts = cpu_facts(1);  // all instruction sets that this process may use
     request.host_budget_bytes = host_budget;
     plan_ = search_training_plan(request).plan;
     if (change) change(plan_);
@@ -99,8 +99,8 @@ class TinyRun {
     executor_ = std::make_unique<Executor>(plan_, *device_, &port_);
   }
 
-  // Loads weights and clears the optimizer's states as a run does, in an arena filled with the pattern; then fills
-  // again all that a program may not expect to find: every byte outside the persistent tensors.
+  // Loads weights and clears the optimizer's states as a run does, in an arena filled with the pattern. Then refills
+  // everything that a program may not rely on: every byte outside the persistent tensors.
   void begin(std::byte pattern) {
     for (const Tier tier : kArenaTiers) fill(tier, 0, plan_.arenas().of(tier), pattern);
     begin();
@@ -118,7 +118,7 @@ class TinyRun {
         });
   }
 
-  // One optimizer step; its loss.
+  // One optimizer step; returns its loss.
   double step(int64_t number) {
     const SampleRange range = samples_of_step(number - 1, cache_->sequences(), options_.data.global_batch_size);
     const int64_t targets = reader_->begin(range);
@@ -134,7 +134,7 @@ class TinyRun {
     return sums[0] / sums[1];
   }
 
-  // Of the first batches, all for 0.
+  // Over the first batches, all for 0.
   double evaluate(int64_t batches = 0) {
     return evaluate_cache(*executor_, port_, *cache_, plan_.choices.seq_length, plan_.choices.micro_batch,
                           options_.data.global_batch_size, batches)

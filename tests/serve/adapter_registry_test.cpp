@@ -1,4 +1,4 @@
-// Names and slots of adapters: what is in use is never written over, names go at once, folders are read again.
+// Names and slots of adapters: slots in use are never overwritten, names are removed at once, folders are read again.
 #include "serve/adapter_registry.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ class Registry : public testing::Test {
     return 200;
   }
 
-  std::vector<std::filesystem::path> slots{2};  // what lies in each
+  std::vector<std::filesystem::path> slots{2};  // content of each slot
   std::string refused;                          // a folder that does not fit
   std::string cut;                              // one that fails half-way
   AdapterRegistry registry{2,

@@ -1,4 +1,4 @@
-// Answers: texts of tokens up to a stop, JSON of pieces, calls of tools.
+// Answers: the text of tokens up to a stop, JSON of pieces, tool calls.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -81,7 +81,7 @@ TEST(Answers, LogprobsOfACompletionCountCharacters) {
   piece.tokens = {{1, "\xc3\xa9", -0.5f, {{"\xc3\xa9", -0.5f}}}, {2, "b", -1.0f, {{"c", -0.9f}}}};
   const Json logprobs = whole_answer({}, request, {piece})["choices"][0]["logprobs"];
   EXPECT_EQ(logprobs["text_offset"], (Json{0, 1}));
-  EXPECT_EQ(logprobs["top_logprobs"][1].size(), 2u);  // what was drawn is always among them
+  EXPECT_EQ(logprobs["top_logprobs"][1].size(), 2u);  // the sampled token is always among them
 }
 
 TEST(ToolCalls, AreReadInTheFormsOfCommonTemplates) {

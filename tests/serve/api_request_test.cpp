@@ -1,4 +1,4 @@
-// Bodies of requests: what is read of them, and what is refused before anything is computed.
+// Request bodies: reading, and refusals before anything is computed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ TextRequest read(TextApi api, const std::string& body) {
   return read_text_request(api, parse_body(body, 1000), kVocab);
 }
 
-// The status that a body is refused with; 0 where it is taken.
+// The status with which a body is refused; 0 when it is accepted.
 int refused(TextApi api, const std::string& body) {
   try {
     read(api, body);
@@ -167,7 +167,7 @@ TEST(TextRequests, ToolsWhoseDefinitionsHaveOneNameKeepTheirOwn) {
   const OrderedJson f = target(schema["anyOf"][0]["properties"]["arguments"]["$ref"]);
   const OrderedJson g = target(schema["anyOf"][1]["properties"]["arguments"]["$ref"]);
   EXPECT_EQ(target(f["$ref"])["const"], "first");
-  EXPECT_EQ(target(g["properties"]["a"]["$ref"])["const"], (OrderedJson{{"$ref", "#/x"}}));  // data stays
+  EXPECT_EQ(target(g["properties"]["a"]["$ref"])["const"], (OrderedJson{{"$ref", "#/x"}}));  // data is not changed
   EXPECT_EQ(target(g["properties"]["b"]["$ref"]), g);
 }
 

@@ -1,4 +1,4 @@
-// Calls that a model writes by itself, in a text that grows piece by piece.
+// Tool calls that a model writes by itself, in a text that arrives in pieces.
 #include "serve/call_finder.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@ const OrderedJson& tools() {
   return kTools;
 }
 
-// What a text of pieces of so many bytes is said to be: words, and calls as NAME(ARGUMENTS).
+// The result for a text in pieces of this many bytes: words, and calls as NAME(ARGUMENTS).
 struct Found {
   std::string said;
   std::vector<std::string> ids;
@@ -44,7 +44,7 @@ Found found(const std::string& text, size_t piece) {
   return out;
 }
 
-// However the text comes.
+// However the text is cut.
 void expect(const std::string& text, const std::string& said, bool called) {
   for (const size_t piece : {1, 2, 3, 5, 7, 11, 64, 10000}) {
     const Found one = found(text, piece);
@@ -82,7 +82,7 @@ TEST(CallFinders, LeaveTheRestAsItIs) {
     expect(text, text, false);
 }
 
-// What follows a call is not lost; a second one that is none is text.
+// Text after a call is not lost; a second object that is not a call is text.
 TEST(CallFinders, WordsMayFollowACall) {
   const std::string call = "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>";
   expect(call + "\n Done. ", "f({})Done. ", true);
@@ -92,7 +92,7 @@ TEST(CallFinders, WordsMayFollowACall) {
 
 TEST(CallFinders, ACallThatIsCutIsNoWholeCall) {
   expect("<tool_call>{\"name\":\"f\",\"arguments\":{\"a\": {}", "f({\"a\": {})", false);
-  // The model forgot what ends it, or was cut behind the arguments.
+  // The model forgot the end mark, or was cut off after the arguments.
   expect("<tool_call>{\"name\":\"f\",\"arguments\":{}", "f({})", true);
   expect("<tool_call>{\"name\":\"f\",\"arguments\":{}}<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":1}}",
          "f({})f({\"a\":1})", true);

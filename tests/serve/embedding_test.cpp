@@ -1,4 +1,4 @@
-// Embeddings: what is asked for, their texts, and inputs that go to the scheduler some at a time.
+// Embeddings: requests, their JSON, and inputs that go to the scheduler a few at a time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Arbitrary bytes as what a client sends, in pieces: a session answers, refuses or closes, and holds no more than its
-// caps. The first byte chooses how the rest is cut.
+// Arbitrary bytes from a client, in pieces: a session answers, refuses or closes, and stays within its limits. The
+// first byte determines how the rest is cut.
 #include <cstdint>
 #include <memory>
 #include <string_view>

@@ -1,4 +1,4 @@
-// memory_bytes() against what malloc counts while every connection holds as much as it can.
+// memory_bytes() against malloc's count while every connection holds as much as it can.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -18,7 +18,7 @@ int64_t heap_in_use() {
   return static_cast<int64_t>(facts.uordblks + facts.hblkhd);
 }
 
-// Several fields of the length that malloc rounds up most, as many as the caps permit.
+// Fields of the length that malloc rounds up most, as many as the limits permit.
 std::string largest_head(const HttpLimits& limits) {
   std::string head = "POST /hold HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n";
   const size_t each = (static_cast<size_t>(limits.header_bytes) - head.size() - 2) / 60;
@@ -47,7 +47,7 @@ TEST(HttpMemory, StaysBelowItsBound) {
   });
   const std::string url = server.url();
   std::thread thread([&] { server.run(); });
-  for (int i = 0; i < 200; ++i) {  // two thirds of them beyond the cap
+  for (int i = 0; i < 200; ++i) {  // two thirds of them beyond the limit
     clients.emplace_back(std::atoi(url.c_str() + url.rfind(':') + 1));
     clients.back().send(i % 2 ? unfinished : head + std::string(1000, 'b'));
   }

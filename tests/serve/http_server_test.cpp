@@ -33,7 +33,7 @@ HttpAddress on_path(const std::string& path) {
   return address;
 }
 
-// Says what came in; /hold leaves the exchange to the test, /events sends three of them.
+// Echoes the request; /hold leaves the exchange to the test, /events sends three events.
 class HttpServerTest : public ::testing::Test {
  protected:
   void start(const HttpAddress& address = on_port(0)) {
@@ -138,7 +138,7 @@ TEST_F(HttpServerTest, NamesTheOriginOfAPageThatIsListed) {
     EXPECT_THAT(answer("GET", origin), ::testing::AllOf(StartsWith("HTTP/1.1 200"), allows(origin)));
     EXPECT_THAT(answer("OPTIONS", origin), ::testing::AllOf(StartsWith("HTTP/1.1 204"), allows(origin),
                                                             HasSubstr("Access-Control-Allow-Methods: ")));
-    // The page can read a refusal too.
+    // The page can also read a refusal.
     EXPECT_THAT(answer("POST", origin, "Content-Length: 101\r\n"),
                 ::testing::AllOf(StartsWith("HTTP/1.1 413"), allows(origin)));
   }
@@ -149,10 +149,10 @@ TEST_F(HttpServerTest, NamesTheOriginOfAPageThatIsListed) {
   }
   EXPECT_THAT(answer("OPTIONS", "https://c.example"),
               ::testing::AllOf(StartsWith("HTTP/1.1 403"), HasSubstr("origin_not_allowed")));
-  EXPECT_THAT(answer("OPTIONS", ""), HasSubstr("OPTIONS /v1/models"));  // as any other request
+  EXPECT_THAT(answer("OPTIONS", ""), HasSubstr("OPTIONS /v1/models"));  // like any other request
 }
 
-// Of one connection: a request does not get what the one before it got.
+// For one connection: a request does not get the origin of the request before it.
 TEST_F(HttpServerTest, AnOriginIsOfItsRequest) {
   limits_.origins.list = {"https://a.example"};
   start();
@@ -276,7 +276,7 @@ TEST_F(HttpServerTest, DropsAClientThatReadsNothing) {
     exchange->event(std::string(1000, 'x'));
 }
 
-// A whole text may come at the end of a stream whose events have a small buffer; not more than answers may take.
+// A large text may come at the end of a stream whose events have a small buffer, within the limit of answers.
 TEST_F(HttpServerTest, TheLastEventsMayBeAsLargeAsAnAnswer) {
   limits_.event_bytes = 4096;
   limits_.answers_bytes = 64 << 10;
@@ -343,7 +343,7 @@ TEST_F(HttpServerTest, TurnsAwayConnectionsAndBodiesBeyondTheCaps) {
               ::testing::AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("Retry-After: "), HasSubstr("connections_full")));
 }
 
-// However many there are: each is told, and none holds a place that one which is served has left.
+// Any number of connections: each gets a refusal, and none occupies a place that another one has freed.
 TEST_F(HttpServerTest, AnswersEveryConnectionBeyondTheCap) {
   limits_.connections = 2;
   start();
@@ -378,7 +378,7 @@ TEST_F(HttpServerTest, AnswersEveryConnectionBeyondTheCap) {
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK"));
 }
 
-// A client that sends a long body before it reads finds the answer, not a connection that was reset.
+// A client that sends a long body before it reads gets the answer, not a reset connection.
 TEST_F(HttpServerTest, AClientBeyondTheCapMaySendItsBodyFirst) {
   limits_.connections = 1;
   start();

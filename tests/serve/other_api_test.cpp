@@ -1,4 +1,4 @@
-// Requests of /v1/responses and /v1/messages, as the chats that they are read as.
+// Requests of /v1/responses and /v1/messages, read as chats.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ TEST(ResponseRequests, ItemsAreMessagesCallsAndTheirOutputs) {
   ASSERT_EQ(request.messages.size(), 3u);
   EXPECT_EQ(request.messages[0]["content"], "a\n\nb");
   EXPECT_EQ(request.messages[1]["tool_calls"].size(), 2u);
-  EXPECT_EQ(request.messages[1]["tool_calls"][0]["function"]["arguments"]["x"], 1);  // an object, as templates read it
+  EXPECT_EQ(request.messages[1]["tool_calls"][0]["function"]["arguments"]["x"], 1);  // an object, as templates expect
   EXPECT_EQ(request.messages[2], OrderedJson::parse(R"({"role":"tool","tool_call_id":"1","content":"d"})"));
 }
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""The page of a running server in a real browser: it loads, sends, shows what comes, stops, asks for a key, and fits a phone.
+"""The page of a running server in a real browser: it loads, sends, shows the answer, stops, asks for a key, and fits a phone.
 
 Usage: page_check.py HEADROOM [FOLDER]
-Serves a small model with HEADROOM, once without and once with a chat template and a key, and opens / in a headless Chromium or Chrome found on PATH. Screenshots
-are left in FOLDER where it is given. Prints N passed, N failed; exits 77 where there is no browser.
+Serves a small model with HEADROOM, once without and once with a chat template and a key, and opens / in a headless Chromium or
+Chrome found on PATH. Screenshots are left in FOLDER if it is given. Prints N passed, N failed; exits 77 if there is no
+browser.
 """
 import json
 import os
@@ -60,13 +61,13 @@ OVERFLOW = """[...document.body.querySelectorAll('*')].filter(element => {
   const box = element.getBoundingClientRect();
   return box.width > 0 && !element.closest('#arena, svg, .said pre, .hidden-label') && (box.right > innerWidth + 0.5 || box.left < -0.5);
 }).map(element => element.tagName + '#' + element.id)"""
-# Controls without a name that is read out.
+# Controls without an accessible name.
 NAMELESS = """[...document.querySelectorAll('input, textarea, select, button')].filter(control =>
   !(control.labels && control.labels.length) && !control.textContent.trim() && !control.getAttribute('aria-label')).map(control => control.id)"""
 
 
 def complaints(events, url):
-    """Errors of the console, of scripts and of the policy, and what was asked for elsewhere."""
+    """Errors of the console, of scripts and of the policy, and requests to other hosts."""
     out = []
     for event in events:
         told = event.get("params", {})
@@ -88,7 +89,7 @@ def check_head(url):
 
 
 def send_and_stop(browser, text):
-    """Sends with Enter a request that would last, and stops it by Esc."""
+    """Sends a long request with Enter and stops it with Esc."""
     browser.value("document.getElementById('max_tokens').value = 400")
     type_text(browser, text)
     press(browser, "Enter")

@@ -1,4 +1,4 @@
-// A client of bytes: what tests send and read is what goes over the wire. Deadlines only bound the waiting.
+// A client that sends and reads raw bytes. Deadlines only limit the waiting.
 #pragma once
 
 #include <arpa/inet.h>
@@ -35,7 +35,7 @@ class RawClient {
     ::setsockopt(descriptor_, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
     close();
   }
-  // False where the server has closed.
+  // Returns false when the server has closed the connection.
   bool send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t sent = ::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -44,7 +44,7 @@ class RawClient {
     }
     return true;
   }
-  // Everything up to and with `end`; what was read before the server closed where that never comes.
+  // Everything up to and including `end`; if it never comes, everything until the server closes.
   std::string read_until(std::string_view end) {
     size_t at;
     while ((at = got_.find(end)) == std::string::npos)

@@ -1,5 +1,5 @@
-// Arbitrary bytes as the body of a completion or a chat: it is read or refused, its grammar compiled within its caps.
-// Of the values nothing but strings of the body may be long. The first byte chooses the API.
+// Arbitrary bytes as the body of a completion or a chat: read or refused, with its grammar compiled within its limits.
+// Only strings of the body may be long values. The first byte selects the API.
 #include <cstdint>
 #include <string>
 
@@ -11,7 +11,7 @@
 
 namespace {
 
-// What the body says as an answer that comes in pieces of so many bytes.
+// The body as an answer that comes in pieces of this many bytes.
 std::string said(const headroom::OrderedJson& tools, const std::string& text, size_t piece) {
   headroom::CallFinder finder(tools, "call");
   std::string out;

@@ -1,4 +1,4 @@
-// Answers as a client gets them while the tokens come.
+// Answers as a client gets them while tokens arrive.
 #include "serve/text_answer.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ class KeptExchange final : public HttpExchange {
   HttpRequest request_;
 };
 
-// The answer of a model that says `text`, byte by byte.
+// The answer of a model that outputs `text`, byte by byte.
 std::shared_ptr<KeptExchange> answered(TextApi api, bool stream, const std::string& text, SequenceEnd end,
                                        bool return_ids = false) {
   static const Tokenizer tokenizer = Tokenizer::bytes();

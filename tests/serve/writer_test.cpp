@@ -1,4 +1,4 @@
-// Answers as each API writes them: events in their order, whole answers, calls in parts.
+// Answers in each API's format: events in order, whole answers, calls in parts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -128,7 +128,7 @@ TEST(MessageWriters, AWholeAnswerHasBlocksAndTheReasonOfItsEnd) {
   const TextRequest request;
   const Json whole = make_answer_writer(kMessage, request)->whole({joined()}, kUsage);
   EXPECT_EQ(whole["content"][1]["input"], (Json{{"a", 1}}));
-  EXPECT_EQ(whole["usage"]["input_tokens"], 3);  // what a cache had is counted apart
+  EXPECT_EQ(whole["usage"]["input_tokens"], 3);  // tokens from a cache are counted separately
   EXPECT_EQ(whole["usage"]["cache_read_input_tokens"], 2);
   const auto reason = [&](AnswerPiece piece) {
     return make_answer_writer(kMessage, request)->whole({std::move(piece)}, kUsage)["stop_reason"];
@@ -173,7 +173,7 @@ TEST(ChatWriters, OnlyTheFirstPartOfACallNamesIt) {
   EXPECT_EQ(events.back(), "[DONE]");
 }
 
-// What a call says that is pushed byte by byte: name, arguments, parts.
+// What a call pushed byte by byte gives: name, arguments, parts.
 struct Pushed {
   std::string name, arguments;
   int parts = 0;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""PyPI's clients against `headroom serve`: openai, sync and async, and anthropic.
+"""PyPI's clients with `headroom serve`: openai, sync and async, and anthropic.
 
 Usage: clients_test.py PROGRAM MODEL     (with a Python that has openai and anthropic; MODEL: a folder with weights)
-The model gets a chat template where it has none. Prints N passed, N failed."""
+The model gets a chat template if it does not have one. Prints N passed, N failed."""
 import asyncio
 import json
 import os
@@ -91,7 +91,7 @@ def check_chats(client):
     with client.chat.completions.stream(**options | {'max_tokens': 60}, tools=tools, tool_choice='required') as stream:
         final = stream.get_final_completion()
     check('a streamed call', json.loads(final.choices[0].message.tool_calls[0].function.arguments) == json.loads(call.arguments), final)
-    # A call of the model's own: what it may say is given, that it is a call is not.
+    # A call by the model itself: its possible text is given, but not that it is a call.
     with client.chat.completions.stream(**options | {'max_tokens': 80}, tools=tools, extra_body={'guided_choice': [WRITTEN]}) as stream:
         parts = sum(event.type == 'tool_calls.function.arguments.delta' for event in stream)
         choice = stream.get_final_completion().choices[0]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""No library of the program calls OpenMP by more than the program defines itself: half of a parallel region in our team and
-half in libgomp's would compute each piece once per thread.
+"""Every OpenMP function that the program's libraries call must be defined by the program itself: with half of a parallel region
+in headroom's team and half in libgomp's, each piece would be computed once per thread.
 
 Usage: entry_points_test.py PROGRAM NM
 """
@@ -12,7 +12,7 @@ ENTRY = re.compile(r'\b([TU]) ((?:GOMP|omp)_\w+)')
 
 
 def symbols(nm, path):
-    """{T: defined, U: wanted} among the dynamic symbols."""
+    """{T: defined, U: undefined} among the dynamic symbols."""
     text = subprocess.run([nm, '-D', path], check=True, capture_output=True, text=True).stdout
     found = {'T': set(), 'U': set()}
     for kind, name in ENTRY.findall(text):

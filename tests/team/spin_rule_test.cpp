@@ -1,4 +1,4 @@
-// When waiting threads spin and when they sleep, by a clock that the test moves.
+// When waiting threads spin and when they sleep, with a clock that the test controls.
 #include <gtest/gtest.h>
 
 #include "team/waiting.h"

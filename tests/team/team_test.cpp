@@ -1,4 +1,4 @@
-// Regions of the team, as our kernels and oneDNN begin them.
+// Regions of the team, as started by headroom's kernels and by oneDNN.
 #include "team/team.h"
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ TEST(Team, IndependentSharesRunOnceWhoeverHasThem) {
   }
 }
 
-// Workers that sleep take some microseconds to wake up; a region without any work is over before.
+// Sleeping workers take some microseconds to wake up; a region without any work is over earlier.
 TEST(Team, AShareThatNobodyBeganIsTakenOver) {
   const auto caller = std::this_thread::get_id();
   int taken = 0;
@@ -117,7 +117,7 @@ TEST(Team, RegionsOfSeveralThreadsTakeTurns) {
   for (const std::atomic<int>& count : runs) EXPECT_EQ(count, 400);
 }
 
-// A region that the compiler makes, as oneDNN's are, and one of our kernels.
+// A region compiled by the compiler, like oneDNN's, and one of headroom's own kernels.
 TEST(Team, RunsWhatOpenMpAsksFor) {
   if (openmp_set_up()) GTEST_SKIP() << "the environment sets libgomp up";
   set_threads(3);
@@ -144,9 +144,9 @@ double processor_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// The worst of a busy machine: all threads on one CPU. Who waits there holds up whom it waits for: a region may not
-// take much more of the CPU than a sleep and a wake-up per thread, some 20 us. Threads that spin take what is left of a
-// slice of the scheduler's, a millisecond or more, whatever else runs on the machine.
+// The worst busy machine: all threads on one CPU. A waiting thread there delays the thread for which it waits, so a
+// region may not take much more CPU time than a sleep and a wake-up per thread, about 20 us. Spinning threads would use
+// up the rest of a scheduler's time slice, a millisecond or more, whatever else runs on the machine.
 TEST(Team, OnOneCpuNobodySpinsAwayALateThreadsTime) {
   cpu_set_t before, one;
   ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
@@ -154,7 +154,7 @@ TEST(Team, OnOneCpuNobodySpinsAwayALateThreadsTime) {
   CPU_SET(::sched_getcpu(), &one);
   double seconds = 0;
   constexpr int kRegions = 2000;
-  std::thread caller([&] {  // a thread of its own, whose workers begin where it is
+  std::thread caller([&] {  // a new thread, whose workers start on its CPU
     region(5, [&] { ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0); });
     for (int round = 0; round < 200; ++round) region(5, [] {});
     const double start = processor_seconds();
@@ -166,7 +166,7 @@ TEST(Team, OnOneCpuNobodySpinsAwayALateThreadsTime) {
   EXPECT_LT(seconds / kRegions, 400e-6);
 }
 
-// Where a variable of OpenMP's is set, libgomp computes; then the level of a region is known to it.
+// If an OpenMP variable is set, libgomp runs the regions and knows their level.
 TEST(Environment, TheUsersSettingsWin) {
   EXPECT_EQ(openmp_set_up(), std::getenv("HEADROOM_EXPECT_LIBGOMP") != nullptr);
   set_threads(2);

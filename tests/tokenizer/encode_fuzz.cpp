@@ -15,7 +15,7 @@ namespace {
 
 using headroom::Tokenizer;
 
-// The files are found from the source folder, where the program is to be started.
+// Start the program in the source folder, where it looks for the files.
 std::vector<Tokenizer> load_tokenizers() {
   std::vector<Tokenizer> tokenizers = {Tokenizer::bytes()};
   for (const char* name : {"tests/tokenizer/golden.jsonl", "tests/tokenizer/golden_models.jsonl"}) {

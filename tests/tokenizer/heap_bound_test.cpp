@@ -1,4 +1,4 @@
-// The heap bytes that tokenizers state are bounds of what they take: every allocation of this program is counted.
+// The heap bounds that tokenizers state hold: every allocation of this program is counted.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -16,7 +16,7 @@ namespace {
 using counted_heap::live;
 using counted_heap::peak;
 
-// Texts without a place to cut, texts that grow when normalized, ordinary ones.
+// Texts that cannot be cut, texts that grow when normalized, ordinary texts.
 const char* const kUnits[] = {"e", " ", "\u0301", "\U0001D160", "中", "e\u0301", "\u00a0", "\uFDFA", "the end, "};
 
 void check_bounds(const std::string& name, const Json& file) {
@@ -52,7 +52,7 @@ TEST(heap, stays_below_the_stated_bounds) {
   check_bounds("bytes", Json::parse(bytes_tokenizer_json()));
 }
 
-// A file of a byte-level BPE with all pairs of letters, and each pair's pairs with one letter, as tokens.
+// Writes a byte-level BPE whose tokens are all pairs of letters, and each pair with one more letter.
 void write_large_tokenizer(const std::filesystem::path& folder) {
   std::ofstream file(folder / "tokenizer.json");
   file << R"({"version":"1.0","added_tokens":[],"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,)"
@@ -88,7 +88,7 @@ TEST_P(Loading, TakesLittleMoreThanTheResult) {
   EXPECT_LE(peak - start, 2 * tokenizer.memory_bytes());
 }
 
-// True: a real one, where ../shared has it.
+// true: a real one, if ../shared exists.
 std::vector<bool> large_tokenizers() {
   return std::filesystem::exists(test::shared_file("data")) ? std::vector<bool>{false, true} : std::vector<bool>{false};
 }

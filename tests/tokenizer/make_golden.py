@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Writes golden.jsonl: small tokenizers with the ids and texts that HF tokenizers gives. Usage: make_golden.py TEXT_FILE > golden.jsonl
+"""Writes golden.jsonl: small tokenizers with the ids and texts given by HF tokenizers. Usage: make_golden.py TEXT_FILE >
+golden.jsonl
 
-Needs the PyPI package tokenizers==0.23.3. Each line: {"name", "tokenizer": a tokenizer.json, "rows": [{"text", "ids", "decoded"}]}.
+Needs the PyPI package tokenizers==0.23.3. Each line: {"name", "tokenizer": a tokenizer.json, "rows": [{"text", "ids",
+"decoded"}]}.
 """
 import copy
 import json

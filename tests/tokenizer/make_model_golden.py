@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes golden_models.jsonl: small WordPiece and Unigram tokenizers with the ids and texts that HF tokenizers gives.
+"""Writes golden_models.jsonl: small WordPiece and Unigram tokenizers with the ids and texts given by HF tokenizers.
 
 Usage: make_model_golden.py TEXT_FILE... > golden_models.jsonl      (needs the PyPI package tokenizers==0.23.3)
 
-The first line is the list of texts; each further one is {"name", "tokenizer": a tokenizer.json, "ids", "decoded"}, with one
-entry for each text. A text that no token stands for has null.
+The first line is the list of texts; each other line is {"name", "tokenizer": a tokenizer.json, "ids", "decoded"}, with one
+entry per text: null for a text that cannot be encoded.
 """
 import base64
 import json
@@ -23,7 +23,7 @@ PIECES = ['the', ' of', 'word', ' and', "'s", "n't", ' do not', 'é', 'e\u0301',
 
 
 def charsmap(table):
-    """A table of replacements as SentencePiece stores it: a double-array trie of the keys, then the texts."""
+    """A table of replacements in SentencePiece's format: a double-array trie of the keys, then the texts."""
     texts, offsets = b'', {}
     for key, text in table.items():
         offsets[key] = len(texts)
@@ -31,7 +31,7 @@ def charsmap(table):
     units, taken, bases = {0: 0}, {0}, set()
 
     def place(keys, depth, at, label):
-        # The children of a node stand at base ^ byte, a leaf at the base itself.
+        # A node's children are at base ^ byte, a leaf is at the base itself.
         ending = [key for key in keys if len(key) == depth]
         follow = sorted({key[depth] for key in keys if len(key) > depth})
         slots = ([0] if ending else []) + follow
@@ -80,7 +80,7 @@ def unigram(files, size, normalizer, pre_tokenizer, byte_fallback=False):
 
 
 def scored(*pieces, unk_id=0, **parts):
-    """A Unigram tokenizer by hand."""
+    """A Unigram tokenizer computed by hand."""
     empty = dict(version='1.0', truncation=None, padding=None, added_tokens=[], normalizer=None, pre_tokenizer=None, post_processor=None, decoder=None)
     return dict(empty, model=dict(type='Unigram', unk_id=unk_id, vocab=[list(piece) for piece in pieces], byte_fallback=False), **parts)
 
@@ -140,7 +140,7 @@ def by_hand():
     some['model']['byte_fallback'] = True
     yield 'some-bytes', some
     yield 'no-unknown', scored(*pieces, unk_id=None)
-    # No sum is exact, so that the order of additions decides.
+    # No sum is exact, so the order of additions matters.
     rng = random.Random(5)
     yield 'rounding', scored(('<unk>', 0), *((a + b + c, -0.1 * len(a + b + c) - rng.choice((0, 1e-16, 3e-16)))
                                              for a in ('a', 'b', 'x', 'e') for b in ('', 'a', 'b', 'x') for c in (('',) if not b else ('', 'a', 'e', 'b'))))

@@ -1,4 +1,4 @@
-// Malformed and unsupported tokenizer.json files: each gives Error(format) that names the file and the place.
+// Malformed and unsupported tokenizer.json files: each gives Error(format) with the file and the position.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -23,7 +23,7 @@ std::string refusal(const std::string& text) {
   return "no error";
 }
 
-// A tokenizer.json with this model and these further members.
+// A tokenizer.json with this model and further members.
 std::string with(const std::string& model, const std::string& more = "") { return "{\"model\":" + model + more + "}"; }
 std::string with_vocab(const std::string& vocab, const std::string& merges = "[]") {
   return with(R"({"type":"BPE","vocab":)" + vocab + R"(,"merges":)" + merges + "}");
@@ -118,7 +118,7 @@ TEST(malformed, tables_of_replacements) {
   const auto with_table = [](const std::string& table) {
     return with_part(R"("normalizer":{"type":"Precompiled","precompiled_charsmap":)" + table + "}");
   };
-  // A trie of so many units, of which the first ones are given, and texts behind.
+  // A trie of this many units, of which the first ones are given, followed by texts.
   const auto table = [](std::vector<uint32_t> units, size_t count, const std::string& texts) {
     units.insert(units.begin(), static_cast<uint32_t>(4 * count));
     units.resize(count + 1);
@@ -252,7 +252,7 @@ TEST(special_tokens, come_from_the_files_beside) {
   const auto config = [&](const char* name, const char* text) { std::ofstream(folder / name) << text; };
   config("tokenizer_config.json", R"({"bos_token":null,"eos_token":{"content":"a","lstrip":false}})");
   EXPECT_EQ(Tokenizer::load(folder).eos_id(), 97);
-  EXPECT_EQ(Tokenizer::load(folder).bos_id(), 256);  // what the post-processor adds
+  EXPECT_EQ(Tokenizer::load(folder).bos_id(), 256);  // added by the post-processor
   config("tokenizer_config.json", R"({"bos_token":"b"})");
   config("special_tokens_map.json", R"({"eos_token":"c"})");
   EXPECT_EQ(Tokenizer::load(folder).bos_id(), 98);

@@ -1,4 +1,4 @@
-// The parts of WordPiece and Unigram tokenizers, each by itself.
+// The parts of WordPiece and Unigram tokenizers, tested separately.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-// The clusters of a text, with a bar between them.
+// The clusters of a text, separated by bars.
 std::string clusters(std::string_view text) {
   std::string parts;
   for (size_t at = 0; at < text.size();) {
@@ -81,10 +81,10 @@ TEST(scores, are_read_as_serde_json_reads_them) {
   EXPECT_EQ(parse_token_score("-1E+2"), -100);
   EXPECT_EQ(parse_token_score("1e-400"), 0);
   EXPECT_EQ(parse_token_score("0e99999999999999999999"), 0);
-  // Perhaps one unit in the last place away from the nearest number.
+  // May be one unit in the last place from the nearest number.
   EXPECT_EQ(parse_token_score("-8.474337369372327"), -8474337369372327.0 / 1e15);
   EXPECT_EQ(parse_token_score("-3.3087200000000001"), -33087200000000001.0 / 1e16);
-  // Digits beyond 64 bits are left out, before the point with their place.
+  // Digits beyond 64 bits are dropped; before the point they still count as places.
   EXPECT_EQ(parse_token_score("1.84467440737095516159"), 18446744073709551615.0 / 1e19);
   EXPECT_EQ(parse_token_score("184467440737095516159"), 18446744073709551615.0 * 10);
 }
@@ -96,7 +96,7 @@ Tokenizer unigram(const std::string& vocab, const std::string& more = "") {
 
 TEST(unigram, takes_the_best_sum_and_the_earlier_begin_of_equal_ones) {
   const Tokenizer tokenizer = unigram(R"([["<unk>",0],["a",-1],["b",-1],["ab",-2],["abc",-9],["bc",-1]])");
-  EXPECT_EQ(tokenizer.encode("ab", false), (Ids{3}));  // -2, from the beginning, found first
+  EXPECT_EQ(tokenizer.encode("ab", false), (Ids{3}));  // -2, from the start, found first
   EXPECT_EQ(tokenizer.encode("abc", false), (Ids{1, 5}));
   EXPECT_EQ(tokenizer.encode("c", false), (Ids{0}));
   EXPECT_EQ(tokenizer.encode("ccac c", false), (Ids{0, 1, 0}));
@@ -133,7 +133,7 @@ TEST(word_piece, is_unknown_as_a_whole_or_not_at_all) {
   EXPECT_EQ(tokenizer.encode("aac a", false), (Ids{0, 1}));
   EXPECT_EQ(tokenizer.encode("ééééé", false), (Ids{5, 6, 6, 6, 6}));  // five characters, ten bytes
   EXPECT_EQ(tokenizer.encode("aaaaaa", false), (Ids{0}));
-  EXPECT_EQ(tokenizer.encode("##a b", false), (Ids{2, 0}));  // the token itself; no token begins with b
+  EXPECT_EQ(tokenizer.encode("##a b", false), (Ids{2, 0}));  // the token itself; no token starts with b
   EXPECT_EQ(tokenizer.decode(Ids{1, 2, 1, 4}), "aa ab");
 }
 

@@ -124,7 +124,7 @@ TEST(pattern, hostile_repetition_ends_with_an_error) {
   EXPECT_THROW(pattern.find(std::string(2000, 'a'), 0), Error);
 }
 
-// Wherever keeps_apart() holds, matching the two parts is matching the whole.
+// Wherever keeps_apart() is true, matching the two parts gives the same as matching the whole.
 TEST(pattern, cuts_where_it_says_that_nothing_is_joined) {
   std::mt19937 random(9);
   for (const char* text : {kGpt2Pattern.data(), kQwen2, kLlama3, "\\s+$", "\\s?\\p{L}+", "^a|é", "(?<=a)1|a",

@@ -33,7 +33,7 @@ std::string random_text(std::mt19937& random, size_t pieces) {
   return text;
 }
 
-// Cutting where the tokenizer says that it may be cut must never change the ids.
+// Cutting where the tokenizer allows it must never change the ids.
 TEST(stream_encoder, cuts_that_are_called_safe_are_safe) {
   std::mt19937 random(7);
   for (const Json& entry : golden_tokenizers()) {
@@ -144,7 +144,7 @@ TEST(encode, does_not_depend_on_what_was_encoded_before) {
   for (const auto& [text, ids] : first) EXPECT_EQ(tokenizer.encode(text, false), ids);
 }
 
-// For any ids, valid text or not.
+// For any ids, whether they make valid text or not.
 TEST(stream_decoder, pieces_are_valid_and_make_up_the_whole) {
   std::mt19937 random(11);
   for (const Json& entry : golden_tokenizers()) {

@@ -1,4 +1,4 @@
-// The bytes of tokens, put together, are the text that the decoder gives.
+// The bytes of tokens, concatenated, are the decoder's text.
 #include "tokenizer/token_bytes.h"
 
 #include <gtest/gtest.h>

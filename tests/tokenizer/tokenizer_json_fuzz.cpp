@@ -1,4 +1,4 @@
-// Arbitrary bytes as a tokenizer.json: either Error, or a tokenizer that encodes and decodes.
+// Arbitrary bytes as a tokenizer.json: an Error, or a tokenizer that encodes and decodes.
 #include <cstdint>
 #include <string>
 #include <string_view>

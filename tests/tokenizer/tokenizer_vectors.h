@@ -1,4 +1,4 @@
-// Rows of a text with the ids and the decoded text that HF tokenizers gives, and how to check a tokenizer against them.
+// Rows of text with the ids and the decoded text of HF tokenizers, and a function to check a tokenizer against them.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@
 
 namespace headroom {
 
-// The folders of real tokenizers: with a part of their vocabulary in the tree, whole ones where ../shared lies.
+// The folders of real tokenizers: with a part of their vocabulary in the repository, whole ones if ../shared exists.
 std::vector<std::filesystem::path> real_tokenizers();
 
-// The lines of a file of JSON lines.
+// The lines of a JSON Lines file.
 std::vector<Json> read_rows(const std::filesystem::path& path);
 
 // The tokenizers of golden.jsonl, and of golden_models.jsonl: objects of "name", "tokenizer", "rows".
 std::vector<Json> golden_bpe();
 std::vector<Json> golden_models();
-// All of them that give any text its ids.
+// All of them that can encode every text.
 std::vector<Json> golden_tokenizers();
 
-// Encodes and decodes every row at once and as streams. Rows have "text", "ids" (null: encoding is an error) and, if
-// they can, "ids_no_special", "decoded".
+// Encodes and decodes every row at once and as streams. Rows have "text", "ids" (null: encoding is an error) and
+// optionally "ids_no_special", "decoded".
 void check_rows(const Tokenizer& tokenizer, const std::vector<Json>& rows);
 
 // The ids of a stream fed in chunks of the given size; `forced_cuts` receives their number.

@@ -1,5 +1,4 @@
-// Real tokenizers against the ids of HF tokenizers and, where the whole ones are, of llama.cpp; small ones against
-// golden.jsonl.
+// Real tokenizers against the ids of HF tokenizers and, for whole ones, of llama.cpp; small ones against golden.jsonl.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -32,7 +31,7 @@ void PrintTo(const LlamaCppSet& value, std::ostream* out) { *out << value.set; }
 
 const std::filesystem::path kWhole = test::shared_file("data/tokenizers");
 
-// Of the whole tokenizers; none where only the tree is.
+// For the whole tokenizers; empty if only the repository's are available.
 std::vector<LlamaCppSet> llama_cpp_sets() {
   if (!std::filesystem::exists(kWhole)) return {};
   return {{"gpt-2", "gpt2"},
@@ -100,7 +99,7 @@ TEST(golden, small_tokenizers_of_other_models_match) {
 }
 
 TEST(golden, keys_in_another_order_give_the_same_tokenizer) {
-  // nlohmann sorts keys: merges come before the vocabulary, which the reader then meets in a second pass.
+  // nlohmann sorts keys, so merges come before the vocabulary, and the reader needs a second pass for them.
   const std::vector<Json> cases = golden_bpe();
   const std::string sorted = cases[0]["tokenizer"].dump();
   EXPECT_LT(sorted.find("\"merges\""), sorted.find("\"vocab\""));

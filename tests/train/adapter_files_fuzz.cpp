@@ -1,6 +1,6 @@
-// Any adapter_config.json beside any adapter_model.safetensors gives options that the model can take, or an Error.
-// The input: the length of the config in two bytes, the config, the tensors' file; without a file of its own the input
-// gets one with the matrices of a projection, of the rank that the first byte of the length says.
+// Any adapter_config.json with any adapter_model.safetensors gives options that the model accepts, or an Error. The
+// input: the length of the config in two bytes, the config, the tensors' file. An input without a file gets one with
+// the matrices of a projection, with the rank in the first byte of the length.
 #include <unistd.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// Any state.json gives a state in range that is written and read again as it is, or an Error; any metrics.jsonl is cut
-// back to lines that were in it.
+// Any state.json gives a state in range that is written and read back unchanged, or an Error; any metrics.jsonl is cut
+// to lines that were in it.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -34,7 +34,7 @@ void read_twice(const fs::path& directory) {
 void cut_twice(const fs::path& file, const std::string& text) {
   headroom::cut_metrics(file, 1000);
   const std::string kept = content_of(file);
-  if (kept.size() > text.size() + 1) abort();  // the last line may get its end
+  if (kept.size() > text.size() + 1) abort();  // the last line may get a line end
   headroom::cut_metrics(file, 1000);
   if (content_of(file) != kept) abort();
 }

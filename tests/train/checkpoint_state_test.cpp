@@ -1,4 +1,4 @@
-// state.json and metrics.jsonl as damaged files may hold them: refused by name, or left out.
+// Damaged state.json and metrics.jsonl: refused by name, or ignored.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ class CheckpointState : public testing::Test {
   void SetUp() override { fs::create_directories(folder_); }
   void TearDown() override { fs::remove_all(folder_); }
 
-  // The state.json of a run, `key` replaced.
+  // The refusal of a run's state.json with `key` replaced.
   std::string refusal(const std::string& key, const std::string& value) {
     RunState state;
     state.step = 3;
@@ -57,7 +57,7 @@ TEST_F(CheckpointState, CountsThatAreNoneAreRefusedByName) {
     EXPECT_NE(refusal("micro-batch", value).find("not a setting of a technique 'micro-batch'"), std::string::npos);
 }
 
-// The loss scale of fp16 is bitwise as it was; what is not one is refused.
+// The loss scale of fp16 is bitwise unchanged; an invalid one is refused.
 TEST_F(CheckpointState, LossScaleIsReadAsWritten) {
   RunState state;
   state.step = 9;

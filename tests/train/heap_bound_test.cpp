@@ -1,4 +1,4 @@
-// What a resumed run reads of its earlier files takes the same memory however long it ran.
+// Reading its earlier files takes a resumed run the same memory however long it has run.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

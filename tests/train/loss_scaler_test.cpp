@@ -1,4 +1,4 @@
-// How a loss scale moves, beside torch.amp.GradScaler and DeepSpeed's DynamicLossScaler.
+// How a loss scale moves, compared with torch.amp.GradScaler and DeepSpeed's DynamicLossScaler.
 #include "train/loss_scaler.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ TEST(LossScaler, BeginsAsTheirs) {
 TEST(LossScaler, HalvesAtOnceAndDoublesAfterAWindowOfGoodSteps) {
   EXPECT_EQ(path(preset("torch", 3), "-+++++++-+++"),
             "32768 32768 32768 65536 65536 65536 131072 131072 65536 65536 65536 131072");
-  EXPECT_EQ(path(preset("torch", 3), "++-++-"), "65536 65536 32768 32768 32768 16384");  // the window begins again
+  EXPECT_EQ(path(preset("torch", 3), "++-++-"), "65536 65536 32768 32768 32768 16384");  // the window restarts
 }
 
 TEST(LossScaler, WindowsOfTheirPresets) {
@@ -52,7 +52,7 @@ TEST(LossScaler, WindowsOfTheirPresets) {
   }
 }
 
-// DeepSpeed's first overflow is forgiven, and again after the scale has grown.
+// DeepSpeed forgives the first overflow, and again after the scale has grown.
 TEST(LossScaler, HysteresisForgives) {
   EXPECT_EQ(path(preset("deepspeed", 3), "--+--"), "65536 32768 32768 16384 8192");
   EXPECT_EQ(path(preset("deepspeed", 2), "-++-+--"), "65536 65536 131072 131072 131072 65536 32768");
@@ -63,7 +63,7 @@ TEST(LossScaler, EndsAtItsLeast) {
   options.initial_scale_power = 2;
   options.min_loss_scale = 1.5;
   EXPECT_EQ(path(options, "---+-"), "2 1.5 ends 1.5 ends");
-  options.loss_scale = 128;  // one that stays neither moves nor ends
+  options.loss_scale = 128;  // a fixed scale neither moves nor ends the run
   EXPECT_EQ(path(options, "+--+"), "128 128 128 128");
 }
 

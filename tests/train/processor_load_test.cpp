@@ -1,4 +1,4 @@
-// How many threads a run takes, and what is said where they will wait.
+// How many threads a run uses, and the note when they will have to wait.
 #include <gtest/gtest.h>
 #include <sched.h>
 

@@ -1,4 +1,4 @@
-// Where a run begins, by what its output directory holds.
+// Where a run starts, by the contents of its output directory.
 #include "train/resume_point.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ class ResumePointTest : public testing::Test {
   ResumePoint find(const std::string& resume) {
     return find_resume_point(saving(resume), [&](const std::string& text) { notes_ += text; });
   }
-  // What is wrong, and the remedy.
+  // The message and its remedy.
   std::string refusal(const std::function<void()>& call) {
     try {
       call();

@@ -16,7 +16,7 @@
 namespace headroom {
 namespace {
 
-// Kernels are chosen by the facts: of a higher set they would end in an illegal instruction.
+// Kernels are chosen by the facts; those of a higher instruction set would end in an illegal instruction.
 const DeviceFacts& facts_of_this_machine(const DeviceFacts& facts) {
   const InstructionSet machine = instruction_set();
   if (!capabilities_of(machine).cover(facts.capabilities))
@@ -39,7 +39,7 @@ class PreparedCpuKernel final : public DeviceKernel {
 
 constexpr size_t kPage = 4096;
 
-// Makes every page present, writing where the kernel cannot do it at once (before Linux 5.14).
+// Makes every page present; writes to the pages where the kernel cannot do it in one call (before Linux 5.14).
 void populate(std::byte* base, size_t bytes) {
 #ifdef MADV_POPULATE_WRITE
   if (::madvise(base, bytes, MADV_POPULATE_WRITE) == 0) return;
@@ -47,7 +47,7 @@ void populate(std::byte* base, size_t bytes) {
   for (size_t at = 0; at < bytes; at += kPage) static_cast<volatile std::byte*>(base)[at] = std::byte{0};
 }
 
-// The same on all threads, each in a range of its own that begins with a large page.
+// The same on all threads, each on its own range, which begins at a large page.
 void populate_together(std::byte* base, size_t bytes) {
   constexpr size_t kLargePage = size_t{2} << 20, kPiece = 8 * kLargePage;
   const size_t skew = (kLargePage - reinterpret_cast<size_t>(base) % kLargePage) % kLargePage;
@@ -59,8 +59,8 @@ void populate_together(std::byte* base, size_t bytes) {
   });
 }
 
-// Host memory that the process maps once, all pages present: large ones where the system has them, so that kernels wait
-// less for page tables. Those lie within the mapping, which takes the same bytes either way.
+// Host memory that the process maps once, with all pages present. Uses large pages where the system has them, so that
+// kernels wait less for page tables; they lie within the mapping, which takes the same bytes either way.
 class MappedArena {
  public:
   ~MappedArena() {
@@ -69,14 +69,14 @@ class MappedArena {
   std::byte* reserve(int64_t bytes) {
     HR_CHECK(!base_, "the arena is reserved twice");
     mapped_ = static_cast<size_t>(align_up(std::max<int64_t>(bytes, 1), kPage));
-    // Not mmap, whose failure ends the program (cli/memory_exhaustion.cpp): this one is reported.
+    // Not mmap, whose failure ends the program (cli/memory_exhaustion.cpp): a failure here is reported.
     void* memory = ::mmap64(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
       throw Error(ErrorKind::run,
                   fmt::format("cannot reserve an arena of {}: {}", format_bytes(bytes), std::strerror(errno)),
                   "free memory, or give a smaller --memory");
     base_ = static_cast<std::byte*>(memory);
-    ::madvise(base_, mapped_, MADV_HUGEPAGE);  // a wish
+    ::madvise(base_, mapped_, MADV_HUGEPAGE);  // only a hint
     populate_together(base_, mapped_);
     return base_;
   }
@@ -86,7 +86,7 @@ class MappedArena {
   size_t mapped_ = 0;
 };
 
-// Device and host are this process's memory. An op of pure bookkeeping (allocate, host_stage) has nothing to run.
+// Device and host share this process's memory. Bookkeeping ops (allocate, host_stage) have nothing to run.
 class CpuDevice final : public Device {
  public:
   explicit CpuDevice(const DeviceFacts& facts, std::unique_ptr<DiskTier> disk = nullptr)
@@ -126,11 +126,11 @@ class CpuDevice final : public Device {
     marks_.emplace_back();
     return static_cast<EventId>(marks_.size()) - 1;
   }
-  // Only copies between disk and memory are ever under way.
+  // Only copies between disk and memory are asynchronous.
   void record(EventId event, StreamId stream) override {
     if (disk_) marks_.at(static_cast<size_t>(event)) = disk_->mark(stream);
   }
-  // Whichever stream is to wait, the caller does.
+  // The calling thread waits, whichever stream is meant to.
   void wait(StreamId, EventId event) override {
     if (disk_) disk_->wait(marks_.at(static_cast<size_t>(event)));
   }
@@ -139,7 +139,7 @@ class CpuDevice final : public Device {
   }
 
  private:
-  // The window, and one for each stream that copies.
+  // For the window, and for each stream that copies.
   static constexpr int64_t kBuffers = 2 + static_cast<int64_t>(DiskTier::kStreams);
 
   DiskTier& disk() {
@@ -157,9 +157,9 @@ class CpuDevice final : public Device {
   std::byte* buffers_ = nullptr;
   int64_t used_buffers_ = 0;
   std::span<std::byte> window_;
-  std::unique_ptr<DiskTier> disk_;  // after what its threads copy from and to
+  std::unique_ptr<DiskTier> disk_;  // declared after the memory that its threads copy from and to
   StreamId streams_ = 0;
-  std::vector<DiskTier::Mark> marks_;  // by event
+  std::vector<DiskTier::Mark> marks_;  // indexed by event
 };
 
 class CpuFactory final : public DeviceFactory {

@@ -1,4 +1,4 @@
-// Page-locked buffers between a scratch file and a GPU's memory: one is read or written while the other is copied.
+// Page-locked buffers between a scratch file and a GPU's memory: one is read or written while the other one is copied.
 #pragma once
 
 #include <array>
@@ -10,20 +10,20 @@
 
 namespace headroom {
 
-// Moves are copies on a stream of its own, which follows the marked places of the stream that copies are queued on.
-// That one never waits for them: whoever needs a copy's end waits on the host for its thread.
+// Moves are copies on a separate stream, which waits for the marks of the stream on which the copies are queued. That
+// stream never waits for the moves: whoever needs the end of a copy waits on the host for the copying thread.
 class CudaBounce final : public BounceBuffers {
  public:
-  // Of page-locked memory, wherever that begins.
+  // Bytes of page-locked memory, at any alignment.
   static constexpr int64_t kPinnedBytes = 2 * DiskTier::kBufferBytes + kDiskBlockBytes;
 
-  // Follows `queue`; marks of `places` copies may stand at once. The runtime outlives it.
+  // Follows `queue`; at most `places` copies have marks at once. The runtime must outlive it.
   CudaBounce(CudaRuntime& runtime, CudaStream queue, size_t places);
   CudaBounce(const CudaBounce&) = delete;
   CudaBounce& operator=(const CudaBounce&) = delete;
   ~CudaBounce() override;
 
-  // Its memory, of kPinnedBytes, which outlives it; before the first copy.
+  // Sets its memory of kPinnedBytes, which must outlive it; call before the first copy.
   void take(std::span<std::byte> pinned);
 
   void mark(size_t place) override { runtime_.record(marks_.at(place), queue_); }
@@ -37,14 +37,14 @@ class CudaBounce final : public BounceBuffers {
  private:
   struct Buffer {
     std::byte* memory = nullptr;
-    CudaEvent moved = nullptr;  // after its last move
+    CudaEvent moved = nullptr;  // recorded after its last move
   };
   void move(size_t index, std::byte* to, const std::byte* from, size_t bytes);
 
   CudaRuntime& runtime_;
   CudaStream queue_;
   CudaStream moves_;
-  std::vector<CudaEvent> marks_;  // by place
+  std::vector<CudaEvent> marks_;  // indexed by place
   std::array<Buffer, 2> buffers_;
 };
 

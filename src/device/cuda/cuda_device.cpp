@@ -18,8 +18,8 @@
 namespace headroom {
 namespace {
 
-// Events of mark() are taken in turn from a ring. An event that is taken again stands for its later record: who still
-// waits for the earlier one then waits longer than it must, never too short.
+// mark() uses the events of a ring in turn. An event that is used again stands for its latest record, so whoever still
+// waits for the earlier one waits longer than necessary, but never too short.
 constexpr size_t kEvents = 1024;
 
 class PreparedCudaKernel final : public DeviceKernel {
@@ -102,7 +102,7 @@ class CudaDevice final : public Device, public CudaServices {
     const CudaMemory memory = runtime_->memory();
     std::optional<int64_t> outside = own_bytes(properties_.bus_id, libraries_.nvml);
     if (outside) *outside -= arena_bytes_;
-    // A number of another process, as one in a container may see it, is not an answer.
+    // A container may see another process's number, which is not an answer.
     if (outside && *outside < 0) outside.reset();
     return {memory.total_bytes, memory.free_bytes, outside};
   }
@@ -122,7 +122,7 @@ class CudaDevice final : public Device, public CudaServices {
     if (disk_) disk_->synchronize(stream);
     static_cast<const PreparedCudaKernel&>(kernel).kernel().enqueue(call, at(stream));
   }
-  // A capture that goes beyond kCudaGraphBytes, or that the driver refuses, is given up with all later ones.
+  // After a capture that exceeds kCudaGraphBytes, or that the driver refuses, nothing more is captured.
   std::optional<CaptureId> capture(const std::function<void()>& queue) override {
     if (!captures_) return {};
     const int64_t free_before = runtime_->memory().free_bytes;
@@ -165,7 +165,7 @@ class CudaDevice final : public Device, public CudaServices {
     runtime_->record(recorded.event, at(stream));
     if (disk_) recorded.copies = disk_->mark(stream);
   }
-  // For copies of a thread the host waits, so that no work that the device has ever waits for a thread.
+  // The host waits for copies of a thread, so that work queued on the device never waits for a thread.
   void wait(StreamId stream, EventId event) override {
     const Event& recorded = created_.at(static_cast<size_t>(event));
     if (disk_) disk_->wait(recorded.copies);
@@ -198,7 +198,7 @@ class CudaDevice final : public Device, public CudaServices {
   }
 
  private:
-  // Of the stream's work that the device has, and of its copies that a thread has.
+  // Marks of the stream's work on the device and of its copies on a thread.
   struct Event {
     CudaEvent event = nullptr;
     DiskTier::Mark copies;
@@ -208,7 +208,7 @@ class CudaDevice final : public Device, public CudaServices {
     HR_CHECK(disk_, "this device has no disk below it");
     return *disk_;
   }
-  // The disk's buffers: their streams and events are there before any arena, their memory is with the disk's.
+  // The disk's buffers: their streams and events are created before any arena, their memory together with the disk's.
   void make_first_bounce() {
     HR_CHECK(disk_, "this device has no disk below it");
     if (!first_bounce_ && !disk_reserved_) first_bounce_ = std::make_unique<CudaBounce>(*runtime_, streams_[0], 1);
@@ -228,14 +228,14 @@ class CudaDevice final : public Device, public CudaServices {
     start_bounces();
     return arena;
   }
-  // ": python (pid 4242) holds 12.0 GiB", as far as the driver tells.
+  // ": python (pid 4242) holds 12.0 GiB", if the driver tells.
   std::string holders() {
     std::vector<GpuProcess> others = gpu_processes(properties_.bus_id, libraries_.nvml);
     std::erase_if(others, [](const GpuProcess& process) { return process.pid == ::getpid(); });
     return others.empty() ? "" : ": " + describe(others);
   }
 
-  // Null where the driver does not capture the work.
+  // Null if the driver cannot capture the work.
   CudaGraph captured(const std::function<void()>& queue) {
     try {
       runtime_->begin_capture(streams_[0]);
@@ -264,8 +264,8 @@ class CudaDevice final : public Device, public CudaServices {
   std::array<CudaEvent, kEvents> events_{};  // of mark()
   std::vector<Event> created_;               // of create_event()
   size_t next_event_ = 0;
-  std::vector<CudaGraph> graphs_;  // by CaptureId
-  int64_t graph_bytes_ = 0;        // of device memory
+  std::vector<CudaGraph> graphs_;  // indexed by CaptureId
+  int64_t graph_bytes_ = 0;        // bytes of device memory
   bool captures_ = cuda::part_wanted("graphs");
   std::vector<std::byte*> pinned_;
   std::span<std::byte> window_;
@@ -273,8 +273,8 @@ class CudaDevice final : public Device, public CudaServices {
   int64_t arena_bytes_ = 0;
   std::unique_ptr<DiskTier> disk_;
   bool disk_reserved_ = false;
-  std::unique_ptr<CudaBounce> first_bounce_;                               // of stream 0, until the disk is reserved
-  std::vector<std::pair<StreamId, std::unique_ptr<CudaBounce>>> bounces_;  // of other streams, until then
+  std::unique_ptr<CudaBounce> first_bounce_;                               // for stream 0, until the disk is reserved
+  std::vector<std::pair<StreamId, std::unique_ptr<CudaBounce>>> bounces_;  // for other streams, until then
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What the CUDA device asks of NVIDIA's runtime: the real one (driver_runtime.cpp), or one in tests over host memory.
+// The CUDA device's interface to NVIDIA's runtime: the real one (driver_runtime.cpp), or a fake in tests over host
+// memory.
 #pragma once
 
 #include <cstddef>
@@ -21,22 +22,22 @@ struct CudaProperties {
   std::string name;          // "NVIDIA H100 80GB HBM3"
   int capability = 0;        // 10 major + minor
   int multiprocessors = 1;   //
-  int64_t memory_bytes = 0;  // of the device, as the runtime counts it
-  int64_t shared_bytes = 0;  // most dynamic shared memory of a block
+  int64_t memory_bytes = 0;  // of the device, as reported by the runtime
+  int64_t shared_bytes = 0;  // maximum dynamic shared memory of a block
 };
 
-// Bytes of the whole device, whoever holds them.
+// Bytes of the whole device, for all processes.
 struct CudaMemory {
   int64_t free_bytes = 0;
   int64_t total_bytes = 0;
 };
 
-// One device. Calls that fail throw Error(run) with the runtime's words. Made and used by one thread; others may
-// record, wait, synchronize and copy, each on streams of its own, once they have entered.
+// One device. Calls that fail throw Error(run) with the runtime's message. Created and used by one thread. After
+// enter_thread(), other threads may record, wait, synchronize and copy, each on its own streams.
 class CudaRuntime {
  public:
   virtual ~CudaRuntime() = default;
-  virtual void enter_thread() = 0;  // the device becomes the calling thread's
+  virtual void enter_thread() = 0;  // makes the device current for the calling thread
   virtual CudaProperties properties() = 0;
   virtual CudaMemory memory() = 0;
 
@@ -53,13 +54,13 @@ class CudaRuntime {
   virtual void record(CudaEvent event, CudaStream stream) = 0;
   virtual void wait(CudaStream stream, CudaEvent event) = 0;  // the stream waits
   virtual void synchronize(CudaStream stream) = 0;            // the host waits
-  virtual void synchronize(CudaEvent event) = 0;              // at once for one that was never recorded
-  // Either way between pinned host memory and the device, or within the device.
+  virtual void synchronize(CudaEvent event) = 0;              // returns at once for an event that was never recorded
+  // Copies between pinned host memory and the device in either direction, or within the device.
   virtual void copy(void* to, const void* from, int64_t bytes, CudaStream stream) = 0;
   virtual void fill(void* at, int value, int64_t bytes, CudaStream stream) = 0;
 
-  // From begin_capture to end_capture, which the same thread calls, what is queued on the stream is kept and does not
-  // run. end_capture gives it as a graph that lies on the device, ready to be launched; abandon_capture forgets it.
+  // Between begin_capture and end_capture, both called by one thread, work queued on the stream is recorded and does
+  // not run. end_capture returns it as a graph on the device, ready to be launched; abandon_capture discards it.
   virtual void begin_capture(CudaStream stream) = 0;
   virtual CudaGraph end_capture(CudaStream stream) = 0;
   virtual void abandon_capture(CudaStream stream) noexcept = 0;
@@ -67,8 +68,8 @@ class CudaRuntime {
   virtual void destroy(CudaGraph graph) noexcept = 0;
 };
 
-// Device `index` of this machine. Throws Error(usage) when this build has no CUDA, there is no driver, or no such
-// device, saying which; Error(run) when the device does not start.
+// Device `index` of this machine. Throws Error(usage) with the reason when this build has no CUDA, or there is no
+// driver or no such device; Error(run) when the device does not start.
 std::unique_ptr<CudaRuntime> open_cuda_runtime(int index);
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// NVIDIA's runtime, linked statically; it opens the driver when the first call is made.
+// NVIDIA's runtime, linked statically; it opens the driver at the first call.
 #include <cuda_runtime_api.h>
 
 #include "base/bytes.h"
@@ -40,7 +40,7 @@ class DriverRuntime final : public CudaRuntime {
   std::byte* allocate(int64_t bytes) override {
     void* memory = nullptr;
     const cudaError_t status = cudaMalloc(&memory, static_cast<size_t>(bytes));
-    if (status != cudaSuccess) cudaGetLastError();  // else the next launch would report it
+    if (status != cudaSuccess) cudaGetLastError();  // otherwise the next launch would report it
     if (status == cudaErrorMemoryAllocation)
       throw Error(ErrorKind::run, fmt::format("the device cannot give {} in one piece", format_bytes(bytes)),
                   "end other processes on the device, or give a smaller --memory");
@@ -60,7 +60,7 @@ class DriverRuntime final : public CudaRuntime {
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
     return stream;
   }
-  // Who waits for one on the host sleeps: threads that copy wait for kernels.
+  // A host thread that waits for the event sleeps: copying threads wait for kernels.
   CudaEvent create_event() override {
     cudaEvent_t event = nullptr;
     check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync), "making an event");
@@ -92,10 +92,10 @@ class DriverRuntime final : public CudaRuntime {
   int index_;
 };
 
-// "12.4" of 12040.
+// 12040 gives "12.4".
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
-// The driver is none, or one for an older CUDA than this program was built with.
+// There is no driver, or it is for an older CUDA than this program was built with.
 [[noreturn]] void refuse_driver(int index) {
   int driver = 0, runtime = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || cudaRuntimeGetVersion(&runtime) != cudaSuccess || driver == 0)

@@ -1,4 +1,4 @@
-// In the place of the CUDA device where it is not built.
+// Replaces the CUDA device in builds without it.
 #include "base/error.h"
 #include "device/cuda/cuda_runtime.h"
 #include "device/cuda/open_cuda.h"

@@ -5,14 +5,14 @@
 
 namespace headroom {
 
-// GPU `index`; `disk` as of open_device. Throws Error(usage) when this build has no CUDA, there is no driver or no such
-// device.
+// Opens GPU `index`; `disk` as for open_device. Throws Error(usage) when this build has no CUDA, or there is no driver
+// or no such device.
 std::unique_ptr<Device> open_cuda_device(int index, const DeviceFacts& facts, const std::filesystem::path& disk = {});
 
 // Its facts, for a calibration. Throws as open_cuda_device.
 DeviceFacts cuda_facts(int index);
 
-// As memory_of_device. Throws as open_cuda_device.
+// Like memory_of_device. Throws as open_cuda_device.
 DeviceMemory cuda_memory(int index);
 
 }  // namespace headroom

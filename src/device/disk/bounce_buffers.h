@@ -1,4 +1,4 @@
-// Buffers of host memory through which copies between a file and a device's memory pass, a piece at a time.
+// Buffers of host memory for copies between a file and a device's memory, one piece at a time.
 #pragma once
 
 #include <cstddef>
@@ -7,30 +7,30 @@
 
 namespace headroom {
 
-// The memory's side of a stream of copies. A move runs between a buffer and memory; how, and when it is done, is the
-// device's matter.
+// The memory side of a stream of copies. A move copies between a buffer and the device's memory; the device decides
+// how, and when it is done.
 class BounceBuffers {
  public:
   virtual ~BounceBuffers() = default;
 
-  // By the thread that queues copies: the copy in this place of the queue follows all that its stream was given so far.
+  // Called by the thread that queues copies: the copy at this place of the queue runs after all work queued so far.
   virtual void mark(size_t place) {}
 
-  // The others by the thread that copies. Moves from now on follow the mark of this place.
+  // The functions below are called by the thread that copies. Later moves run after the mark of this place.
   virtual void begin(size_t place) {}
-  // How many there are: that many moves may be under way at once.
+  // The number of buffers, and of moves that may be in progress.
   virtual size_t count() const = 0;
-  // Of each: whole blocks, aligned to them.
+  // Bytes of each buffer: whole blocks, aligned to blocks.
   virtual size_t bytes() const = 0;
   // A buffer whose moves are done. Throws Error(run) when one of them failed.
   virtual std::span<std::byte> await(size_t index) = 0;
-  // Starts moving bytes of memory into a part of the buffer.
+  // Starts a move of memory into a part of the buffer.
   virtual void load(size_t index, std::span<std::byte> part, const std::byte* from) = 0;
-  // Starts moving a part of the buffer into memory.
+  // Starts a move of a part of the buffer into memory.
   virtual void store(size_t index, std::span<const std::byte> part, std::byte* to) = 0;
 };
 
-// One buffer beside memory of this process: a move is done at once.
+// One buffer for memory of this process: a move is done on return.
 class MemoryBounce final : public BounceBuffers {
  public:
   explicit MemoryBounce(std::span<std::byte> buffer) : buffer_(buffer) {}

@@ -5,7 +5,7 @@
 namespace headroom {
 namespace {
 
-// Signals are for the thread that trains: threads that start while this lives take none.
+// Signals are for the training thread: threads started during this object's life block them.
 class WithoutSignals {
  public:
   WithoutSignals() {

@@ -1,4 +1,5 @@
-// A stream of copies between memory and a scratch file: a thread that carries them out in the order they were queued.
+// A stream of copies between memory and a scratch file: a thread carries them out in the order in which they were
+// queued.
 #pragma once
 
 #include <array>
@@ -18,21 +19,21 @@ struct DiskCopy {
   bool to_disk = false;
 };
 
-// Carries out the copy that was marked in this place. Throws Error(run).
+// Carries out the copy that was marked at this place. Throws Error(run).
 void carry_out(const DiskCopy& copy, const ScratchFile& file, BounceBuffers& buffers, size_t place);
 
-// Queueing and waiting take no memory. Once a copy has failed, later ones are dropped, and every wait throws what
-// failed. Used from one thread.
+// Queueing and waiting take no memory. After a copy has failed, later ones are dropped, and every wait throws its
+// error. Used by one thread.
 class CopyThread {
  public:
-  // Places of the queue, each marked in the buffers for the copy that takes it.
+  // Places of the queue; each copy marks its place in the buffers.
   static constexpr int64_t kPlaces = 256;
 
-  // Both outlive it.
+  // Both must outlive it.
   CopyThread(const ScratchFile& file, BounceBuffers& buffers);
   CopyThread(const CopyThread&) = delete;
   CopyThread& operator=(const CopyThread&) = delete;
-  // Waits for the copy that is under way; those behind it are dropped.
+  // Waits for the copy in progress; queued ones are dropped.
   ~CopyThread();
 
   // Waits while the queue is full.
@@ -49,7 +50,7 @@ class CopyThread {
   const ScratchFile& file_;
   BounceBuffers& buffers_;
   std::array<DiskCopy, kPlaces> ring_;
-  int64_t queued_ = 0;  // written by the queueing thread under the mutex
+  int64_t queued_ = 0;  // written by the queueing thread while it holds the mutex
   int64_t done_ = 0;
   bool ends_ = false;
   std::exception_ptr failure_;

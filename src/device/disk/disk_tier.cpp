@@ -13,7 +13,7 @@
 namespace headroom {
 namespace {
 
-constexpr int64_t kThreadsBytes = int64_t{256} << 10;  // what the streams' threads touch of their stacks
+constexpr int64_t kThreadsBytes = int64_t{256} << 10;  // stack pages that the streams' threads touch
 
 // Addresses that no memory backs.
 std::byte* map(int64_t bytes) {
@@ -80,7 +80,7 @@ void DiskTier::wait(const Mark& mark) {
 
 int64_t disk_process_bytes(const DeviceFacts& facts) {
   constexpr size_t kUsers = 1 + DiskTier::kStreams;
-  // Beside the CPU's the window to the arena; a GPU's are double, and the window is there anyway.
+  // On the CPU the window to the arena also needs a buffer; a GPU's buffers are double and it has a window anyway.
   const size_t buffers = facts.is_cpu() ? kUsers + 1 : 2 * kUsers;
   return static_cast<int64_t>(buffers) * DiskTier::kBufferBytes + kThreadsBytes;
 }

@@ -1,5 +1,5 @@
-// The disk as a tier below a device: a scratch file, addresses that stand for its bytes, and streams of copies between
-// it and memory that the device's buffers reach.
+// The disk as a tier below a device: a scratch file, addresses that stand for its bytes, and streams of copies to and
+// from the memory that the device's buffers reach.
 #pragma once
 
 #include <map>
@@ -11,36 +11,36 @@ namespace headroom {
 
 class DiskTier {
  public:
-  static constexpr size_t kStreams = 2;                      // beside stream 0: in and out
-  static constexpr int64_t kBufferBytes = int64_t{1} << 20;  // of each buffer that the devices' copies pass through
+  static constexpr size_t kStreams = 2;                      // besides stream 0: in and out
+  static constexpr int64_t kBufferBytes = int64_t{1} << 20;  // of each buffer for the devices' copies
 
-  // What a stream has been given so far; nothing on those that do not copy to or from here.
+  // The copies queued on a stream so far; empty for streams that do not copy to or from the disk.
   struct Mark {
     int stream = 0;
     int64_t copies = 0;
   };
 
-  // Keeps its file in `directory`; nothing is made yet.
+  // The file will be in `directory`; it is not created yet.
   explicit DiskTier(std::filesystem::path directory);
   DiskTier(const DiskTier&) = delete;
   DiskTier& operator=(const DiskTier&) = delete;
   ~DiskTier();
 
-  // Makes the file with room for an arena of `bytes`, or sees only whether it could be made when they are 0. Throws as
+  // Creates the file with room for an arena of `bytes`; for 0 bytes only checks that it could be created. Throws as
   // ScratchFile.
   void require_room(int64_t bytes);
-  // The arena: addresses that no memory backs, at which an access is a fault and copy() finds the file's bytes.
-  // `buffers` serve stream 0. Called once.
+  // The arena: addresses that no memory backs, for which copy() uses the file's bytes; any other access is a fault.
+  // `buffers` are for stream 0. Called once.
   std::byte* reserve(int64_t bytes, std::unique_ptr<BounceBuffers> buffers);
   bool holds(const std::byte* address) const { return address >= base_ && address < base_ + bytes_; }
 
-  // A further stream of the device that copies to or from here, with buffers of its own, once there is room for an
-  // arena. Stream 0 is the caller itself.
+  // Adds another stream that copies to or from the disk, with its own buffers. There must be room for an arena. On
+  // stream 0 the caller copies itself.
   void add_stream(int stream, std::unique_ptr<BounceBuffers> buffers);
-  // Queues a copy of which one end lies in the arena; on stream 0 it is done on return.
+  // Queues a copy with one end in the arena; on stream 0 it is done on return.
   void copy(std::byte* to, const std::byte* from, int64_t bytes, int stream);
   Mark mark(int stream) const;
-  // Returns when what was marked is done. Throws Error(run).
+  // Returns when the marked copies are done. Throws Error(run).
   void wait(const Mark& mark);
   void synchronize(int stream) { wait(mark(stream)); }
 

@@ -60,7 +60,7 @@ void ScratchFile::open() {
   direct_ = descriptor_ >= 0;
   if (!direct_ && errno == EINVAL) {
     descriptor_ = open_nameless(directory_, 0);
-    if (descriptor_ >= 0) ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_RANDOM);  // nothing is read ahead
+    if (descriptor_ >= 0) ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_RANDOM);  // no read-ahead
   }
   if (descriptor_ < 0)
     throw Error(ErrorKind::usage,
@@ -91,7 +91,7 @@ void ScratchFile::fill_with_zeros(int64_t bytes) const {
     write_blocks(done, {zeros, static_cast<size_t>(std::min(kPiece, bytes - done))});
 }
 
-// Pieces begin and end with buffers that are laid end to end from the range's first block on.
+// The buffers are laid end to end from the range's first block; each one is a piece.
 ScratchFile::Piece ScratchFile::Pieces::at(size_t index) const {
   const int64_t first = offset / kDiskBlockBytes * kDiskBlockBytes + static_cast<int64_t>(index) * most;
   const int64_t begin = std::max(offset, first), end = std::min(offset + bytes, first + most);
@@ -115,7 +115,7 @@ void ScratchFile::read(int64_t offset, std::span<std::byte> into, BounceBuffers&
   for (size_t index = 0; index < buffers.count(); ++index) buffers.await(index);
 }
 
-// Every buffer but one is loaded ahead of the one that is written.
+// All buffers except one are loaded ahead of the one being written.
 void ScratchFile::write(int64_t offset, std::span<const std::byte> from, BounceBuffers& buffers) const {
   const Pieces pieces{offset, static_cast<int64_t>(from.size()), static_cast<int64_t>(buffers.bytes())};
   const size_t count = pieces.count(), ahead = buffers.count() - 1;
@@ -127,7 +127,7 @@ void ScratchFile::write(int64_t offset, std::span<const std::byte> from, BounceB
   }
 }
 
-// Of a block that is written in part, the rest is read first.
+// When a block is only partly written, its other bytes are read first.
 void ScratchFile::load(const Piece& piece, std::span<const std::byte> from, size_t index,
                        BounceBuffers& buffers) const {
   constexpr auto kBlock = static_cast<size_t>(kDiskBlockBytes);

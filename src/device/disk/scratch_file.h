@@ -1,4 +1,5 @@
-// A file of fixed size without a name: its bytes are the process's alone and free again when it ends, however it ends.
+// A nameless file of fixed size: only this process can access it, and its space is freed when the process ends, however
+// it ends.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +11,14 @@
 
 namespace headroom {
 
-// Reads and writes go around the page cache where the file system allows it (O_DIRECT). Elsewhere each piece is written
-// through and dropped from the cache at once, so that at most a piece per thread is ever there. Thread-safe for
-// accesses of different blocks.
+// Reads and writes bypass the page cache if the file system supports O_DIRECT. Otherwise each piece is written through
+// and dropped from the cache at once, so that the cache holds at most one piece per thread. Thread-safe for accesses to
+// different blocks.
 class ScratchFile {
  public:
-  // Makes the file in `directory` and reserves `bytes`, a multiple of kDiskBlockBytes: no later write can find the disk
-  // full. Throws Error(usage) when the directory is missing, cannot be written or lies in memory (tmpfs), and
-  // Error(does_not_fit) in bytes when its file system has less room.
+  // Creates the file in `directory` and reserves `bytes`, a multiple of kDiskBlockBytes, so that no later write finds
+  // the disk full. Throws Error(usage) when the directory is missing, not writable or in memory (tmpfs), and
+  // Error(does_not_fit) when the file system has less room.
   ScratchFile(const std::filesystem::path& directory, int64_t bytes);
   // Takes over the descriptor of a file in `directory`.
   ScratchFile(int descriptor, std::filesystem::path directory, bool direct)
@@ -28,22 +29,22 @@ class ScratchFile {
 
   bool direct() const { return direct_; }
 
-  // Exactly these bytes of the file; others of their blocks are left as they are. `into` and `from` lie wherever the
-  // buffers' moves reach; one call at a time uses the buffers, whose moves are done on return. Throws Error(run) naming
-  // place and cause.
+  // Access exactly these bytes of the file; the others of their blocks keep their values. `into` and `from` are memory
+  // that the buffers' moves reach. One call at a time may use the buffers; its moves are done on return. Throws
+  // Error(run) with position and cause.
   void read(int64_t offset, std::span<std::byte> into, BounceBuffers& buffers) const;
   void write(int64_t offset, std::span<const std::byte> from, BounceBuffers& buffers) const;
 
  private:
-  // What of a range of bytes passes through one buffer.
+  // The part of a range that passes through one buffer.
   struct Piece {
-    int64_t place = 0;  // in the file, of its first block
+    int64_t place = 0;  // offset of its first block in the file
     size_t blocks = 0;  // bytes of its blocks
-    size_t skip = 0;    // of them before its first byte
+    size_t skip = 0;    // those before its first byte of the range
     size_t bytes = 0;
-    int64_t done = 0;  // bytes of the range before it
+    int64_t done = 0;  // bytes of the range before this piece
   };
-  // A range of bytes of the file, by way of buffers of `most` bytes.
+  // A range of the file's bytes, cut into pieces for buffers of `most` bytes.
   struct Pieces {
     int64_t offset = 0, bytes = 0, most = 0;
     size_t count() const;

@@ -10,7 +10,7 @@
 namespace headroom {
 namespace {
 
-// What the checks need of a kernel: its op's name for messages.
+// What the checks need to know about a kernel, with its op's name for messages.
 class NullKernel final : public DeviceKernel {
  public:
   explicit NullKernel(const KernelSpec& spec) : op(spec.op) {
@@ -21,10 +21,10 @@ class NullKernel final : public DeviceKernel {
   std::vector<int64_t> inputs, outputs;  // their bytes
 };
 
-// An arena that is never touched: addresses are offsets from a base, and what was written where is remembered.
+// An arena that is never accessed: addresses are offsets from a base, and it records what was written where.
 class NullArena {
  public:
-  // The arenas of different numbers, from 1 to 15, lie far from each other and from where a process has memory.
+  // Arenas with different numbers (1 to 15) are far from each other and from where a process has memory.
   NullArena(std::string_view tier, uintptr_t number)
       : tier_(tier), base_(reinterpret_cast<std::byte*>(number * kReach)) {}
 
@@ -34,14 +34,14 @@ class NullArena {
     return base_;
   }
 
-  // True when `data` is an address of this arena or past its end, up to what the next arena begins with.
+  // True when `data` is an address of this arena, or past its end but before the next arena.
   bool holds(const void* data) const {
     const auto address = reinterpret_cast<uintptr_t>(data), begin = reinterpret_cast<uintptr_t>(base_);
     return address >= begin && address - begin < kReach;
   }
 
-  // What is read must lie inside one value that nothing has written over, or be made of whole ones: slices that were
-  // written one after the other. Bytes never written hold what the host put there.
+  // An input must lie inside one value that has not been overwritten, or consist of whole values: slices that were
+  // written one after another. Bytes that were never written hold what the host put there.
   void check_intact(const std::string& op, const void* data, int64_t bytes) {
     const int64_t offset = bounded(op, data, bytes), end = offset + bytes;
     bool part = false;
@@ -60,8 +60,8 @@ class NullArena {
   void overwrite(const std::string& op, const void* data, int64_t bytes, bool value) {
     const int64_t offset = bounded(op, data, bytes), end = offset + bytes;
     if (bytes == 0) return;
-    // What sticks out of an older value no longer holds a whole one, unless just this part of it was read: then a slice
-    // is written back.
+    // The rest of an older value is no longer whole, unless exactly this part of it was read before: then this writes
+    // the slice back.
     const bool slice = parts_read_.erase({offset, end}) > 0;
     auto at = first_at(offset);
     while (at != written_.end() && at->first < end) {
@@ -82,23 +82,23 @@ class NullArena {
  private:
   struct Written {
     int64_t end = 0;
-    bool holds_value = false;  // false: scratch, its contents are gone
+    bool holds_value = false;  // false: scratch, whose content is undefined
   };
   using Ranges = std::map<int64_t, Written>;
-  static constexpr uintptr_t kReach = uintptr_t{1} << 60;  // beyond 10^18 bytes
+  static constexpr uintptr_t kReach = uintptr_t{1} << 60;  // more than 10^18 bytes
 
-  // The range that begins last at or before an offset, or the first one.
+  // The last range that begins at or before an offset, or the first range.
   Ranges::const_iterator first_at(int64_t offset) const {
     const auto at = written_.upper_bound(offset);
     return at == written_.begin() ? at : std::prev(at);
   }
 
-  // A new value in [offset, end) has had no part read.
+  // No part of a new value in [offset, end) has been read.
   void forget_parts(int64_t offset, int64_t end) {
     std::erase_if(parts_read_, [&](const auto& part) { return part.first < end && part.second > offset; });
   }
 
-  // The offset of `data`, all bytes being inside the arena.
+  // The offset of `data`. Checks that all bytes are inside the arena.
   int64_t bounded(const std::string& op, const void* data, int64_t bytes) const {
     const int64_t offset = static_cast<const std::byte*>(data) - base_;
     HR_CHECK(offset >= 0 && bytes >= 0 && offset + bytes <= bytes_, "{} accesses [{}, {}) of a {} arena of {} bytes",
@@ -110,7 +110,7 @@ class NullArena {
   std::byte* base_;
   int64_t bytes_ = -1;
   Ranges written_;                                    // disjoint, by begin
-  std::set<std::pair<int64_t, int64_t>> parts_read_;  // of values, since they were written
+  std::set<std::pair<int64_t, int64_t>> parts_read_;  // of values, since these were written
 };
 
 class NullDevice final : public Device {
@@ -135,7 +135,7 @@ class NullDevice final : public Device {
     for (size_t i = 0; i < call.outputs.size(); ++i)
       arena_of(call.outputs[i].data).overwrite(op, call.outputs[i].data, null.outputs[i], true);
   }
-  // What lies in no arena is the host's own memory.
+  // Addresses outside all arenas are the host's own memory.
   void copy(std::byte* to, const std::byte* from, int64_t bytes, StreamId) override {
     const std::string op = "a copy";
     if (holder(from)) holder(from)->check_intact(op, from, bytes);
@@ -154,7 +154,7 @@ class NullDevice final : public Device {
   }
   NullArena& arena_of(const void* data) {
     NullArena* const arena = holder(data);
-    return arena ? *arena : arenas_.front();  // which then says that it does not hold it
+    return arena ? *arena : arenas_.front();  // which then reports that it does not contain the address
   }
 
   std::array<NullArena, 3> arenas_{NullArena{"device", 1}, NullArena{"host", 2}, NullArena{"disk", 3}};  // by tier

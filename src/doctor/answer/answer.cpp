@@ -20,7 +20,7 @@
 namespace headroom::doctor {
 namespace {
 
-// What the command line knows better than the files.
+// Values given on the command line override those of the files.
 void apply_overrides(const Request& request, Job& job) {
   if (request.gpus) job.devices.gpus = request.gpus;
   if (request.micro_batch) job.batch.micro = request.micro_batch;
@@ -30,7 +30,7 @@ void apply_overrides(const Request& request, Job& job) {
   }
 }
 
-// The job of --model alone: the server whose log it is, else a program of PyTorch with the usual settings.
+// The job when only --model is given: the server that the log shows, else a PyTorch script with the usual settings.
 Job bare_job(const Request& request, const Case& incident) {
   const std::string_view reinforcement = reinforcement_of(incident.log_text);
   const Job shown = job_of_log(incident, main_message(incident), reinforcement);
@@ -41,7 +41,7 @@ Job bare_job(const Request& request, const Case& incident) {
   return job;
 }
 
-// What was read as text alone, in a line.
+// The note for an input that was read as plain text.
 std::string why_unread(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -50,7 +50,7 @@ std::string why_unread(const std::exception_ptr& error) {
   }
 }
 
-// Of the host: what the scheduler granted.
+// The host's memory limit: given on the command line, or granted by the scheduler.
 std::optional<int64_t> host_limit(const Request& request, const Case& incident) {
   if (request.host_bytes) return request.host_bytes;
   const JobResources& job = incident.resources.job;
@@ -71,7 +71,7 @@ void fill_capacity(const Request& request, const std::optional<int64_t>& sized, 
   if (!incident.capacity_bytes && message && message->capacity_bytes) incident.capacity_bytes = message->capacity_bytes;
 }
 
-// A request that failed in a snapshot, as the message that PyTorch printed for it.
+// The request that failed in a snapshot, as if PyTorch had printed a message for it.
 Message message_of(const DeviceAnalysis& device) {
   const OutOfMemoryEvent& event = device.failures.back();
   Message message;
@@ -87,7 +87,7 @@ Message message_of(const DeviceAnalysis& device) {
   return message;
 }
 
-// Failures of snapshots stand for messages where no log has any.
+// Where no log has a message, the failures in snapshots take its place.
 void add_failures(const Intake& intake, Case& incident) {
   if (!incident.messages.empty()) return;
   for (const SnapshotAnalysis& snapshot : intake.snapshots)
@@ -95,7 +95,7 @@ void add_failures(const Intake& intake, Case& incident) {
       if (!device.failures.empty()) incident.messages.push_back(message_of(device));
 }
 
-// The smallest set as a patch. A file that cannot be edited leaves its reason instead.
+// The smallest set as a patch, or the reason why the file cannot be edited.
 void add_patch(const Intake& intake, Report& report) {
   if (!intake.config || report.diagnosis.proposed_set().empty()) return;
   try {
@@ -107,7 +107,7 @@ void add_patch(const Intake& intake, Report& report) {
   }
 }
 
-// Where the measured peak lies, and what that means for the batch.
+// In which stage the measured peak lies, and what that means for the batch.
 std::string words_of_stage(const std::string& stage) {
   if (stage == "start") return ". The peak is before the first step: loading decides, not the batch";
   if (stage == "forward") return ". The peak is in the forward pass or the loss: outputs decide";
@@ -134,7 +134,7 @@ void add_probe(const Request& request, const Intake& intake, Report& report) {
   report.measured = text + words_of_stage(stage_of_peak(intake.probe));
 }
 
-// What was read and what was given, as a case.
+// Puts everything that was read and given into a case.
 Case case_of(const Request& request, const Intake& intake, std::vector<std::string>& notes) {
   Case incident;
   incident.messages = intake.log.messages;
@@ -194,7 +194,7 @@ Answer answer(const Request& request, const Intake& intake) {
   report.incident = case_of(request, intake, report.notes);
   report.ask = ask_for_model(request, incident);
   report.diagnosis = diagnose(incident);
-  // A file that was not understood and shows nothing else either.
+  // Report the error if the unreadable file told nothing else either.
   if (intake.unread && incident.messages.empty() && report.diagnosis.causes.empty())
     std::rethrow_exception(intake.unread);
   report.questions = deciding_questions(request, incident, report.diagnosis, [&](const Request& other) {

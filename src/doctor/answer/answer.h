@@ -1,4 +1,4 @@
-// The whole of doctor behind its command line: what was brought, what it means, what to do.
+// What doctor does behind its command line: from inputs to causes and remedies.
 #pragma once
 
 #include <istream>
@@ -14,11 +14,11 @@ struct Answer {
   std::optional<ConfigReading> config;
 };
 
-// The answer to what was read. Throws Error(usage) when nothing was brought or a name is unknown. The inputs stay as
-// they are, so that the same may be answered again with more known.
+// The answer to `intake`. Throws Error(usage) when nothing was given or a name is unknown. `intake` is not changed, so
+// that it can be answered again when more is known.
 Answer answer(const Request& request, const Intake& intake);
 
-// The same after reading the inputs; also throws what read_inputs() does.
+// Reads the inputs first; also throws what read_inputs() throws.
 Answer answer(const Request& request, std::istream& standard_input);
 
 }  // namespace headroom::doctor

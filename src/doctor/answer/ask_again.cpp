@@ -8,7 +8,7 @@
 namespace headroom::doctor {
 namespace {
 
-// A word as a POSIX shell takes it: plain, or in single quotes.
+// A word quoted for a POSIX shell where it needs quotes.
 std::string shell_word(const std::string& word) {
   const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
     return std::isalnum(c) || c == '/' || c == '.' || c == '_' || c == '-' || c == '=' || c == ':' || c == ',';

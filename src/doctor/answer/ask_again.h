@@ -1,4 +1,4 @@
-// The question that decides everything else, as the command to run again.
+// The command to run again when the model is not known.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace headroom::doctor {
 
-// A job whose model nothing names (a DeepSpeed or accelerate file by itself) has no estimate: the command that gives
-// it, in the words of `request` with --model added. Empty where a model, a shape or a message is known.
+// A job that names no model (a DeepSpeed or accelerate file by itself) has no estimate. Returns `request`'s command
+// with --model added. Empty when a model, a shape or a message is known.
 std::string ask_for_model(const Request& request, const Case& incident);
 
 }  // namespace headroom::doctor

@@ -38,7 +38,7 @@ std::string without_dashes(const std::string& key) {
   return key.substr(std::min(key.size(), key.find_first_not_of('-')));
 }
 
-// An option's name as both "_" and "-" spell it.
+// An option's name with '_' and '-' made equal.
 std::string plain(std::string key) {
   key = without_dashes(key);
   std::replace(key.begin(), key.end(), '-', '_');
@@ -88,7 +88,7 @@ class Editor {
     return nullptr;
   }
 
-  // Where the user wrote this key already.
+  // Where the user's files already set this key.
   const Origin* same_key(const std::string& key) const {
     for (const Origin& origin : seen_) {
       const bool python = origin.key.find('.') != std::string::npos && find_source(origin.file) &&
@@ -98,7 +98,7 @@ class Editor {
     return nullptr;
   }
 
-  // The file with most of the job's keys, in the form in which the remedies are spelt.
+  // The file with most of the job's keys, among those in the language in which the remedies are written.
   const SourceRead* main_source() const {
     const SourceKind wanted = kind_for(style_of(config_.job));
     std::map<std::string, int> count;
@@ -116,7 +116,7 @@ class Editor {
   std::string new_key(const SourceRead& source, const std::string& key) const {
     if (source.kind == SourceKind::command) return key.starts_with("--") ? key : "--" + key;
     if (source.kind != SourceKind::python) return key;
-    // The call that holds most of the job's arguments.
+    // The call that has most of the job's arguments.
     std::map<std::string, int> calls;
     for (const Origin& origin : seen_) {
       const size_t dot = origin.key.rfind('.');

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where the model's config.json lies here; empty when it does not.
+// Path of the model's config.json if it is on this machine, else empty.
 std::string local_model(const Request& request, const std::optional<ConfigReading>& config) {
   std::vector<fs::path> places;
   if (!request.model.empty()) places.emplace_back(request.model);
@@ -38,7 +38,7 @@ std::optional<int64_t> capacity_of(const Case& incident) {
   return incident.gpu ? std::optional(incident.gpu->memory_bytes) : std::nullopt;
 }
 
-// Whether fp32 weights alone would take most of the device.
+// Whether fp32 weights alone would fill most of the device.
 bool is_small_for(const Case& incident) {
   constexpr double kMost = 0.6;
   const std::optional<int64_t> bytes = capacity_of(incident);
@@ -78,12 +78,12 @@ std::optional<int64_t> minimum_of(const Request& request, const HeadroomJob& job
   try {
     return request.minimum(job);
   } catch (const Error&) {
-    return std::nullopt;  // a family that headroom does not train yet: the command says so itself
+    return std::nullopt;  // headroom does not train this family yet; the command says so itself
   }
 }
 
-// Adapters leave the base's weights as they are: these may be bf16 where the device is too small for fp32 ones. Decides
-// by the least memory where it is known.
+// Adapters do not change the base weights, so bf16 is enough where fp32 does not fit the device. Decided by
+// minimum_bytes where it is known.
 void narrow_base(const Request& request, const Case& incident, HeadroomJob& job, HeadroomAnswer& answer) {
   if (job.lora_rank == 0) return;
   const std::optional<int64_t> bytes = capacity_of(incident);

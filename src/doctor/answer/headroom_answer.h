@@ -1,4 +1,4 @@
-// What headroom itself would do with the same job.
+// What headroom itself would need for the same job.
 #pragma once
 
 #include "doctor/answer/request.h"
@@ -6,7 +6,8 @@
 
 namespace headroom::doctor {
 
-// The command, and the least memory where `request.minimum` can tell: for models whose config.json lies here.
+// The command, and minimum_bytes where `request.minimum` can compute it: for models whose config.json is on this
+// machine.
 HeadroomAnswer headroom_answer(const Request& request, const Case& incident,
                                const std::optional<ConfigReading>& config);
 

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kPiece = size_t{1} << 20;    // a log is read in pieces of this size
-constexpr size_t kShort = size_t{256} << 10;  // a text of at most this size may be a configuration without a suffix
+constexpr size_t kShort = size_t{256} << 10;  // up to this size, a text whose name has no suffix may be a configuration
 constexpr size_t kLargestSnapshot = size_t{2} << 30;
 
 bool has_suffix(const std::string& name, std::initializer_list<std::string_view> suffixes) {
@@ -32,7 +32,7 @@ bool named_as_config(const std::string& name) {
   return has_suffix(name, {".yaml", ".yml", ".json", ".py", ".ipynb", ".sh", ".sbatch", ".slurm", ".bash"});
 }
 
-// A short text as a whole; longer ones stay in the stream with their first piece in `head`.
+// Reads a short text whole. Of a longer one, reads the first piece and leaves the rest in the stream.
 std::string read_head(std::istream& in, size_t limit) {
   std::string head(limit, '\0');
   in.read(head.data(), static_cast<std::streamsize>(limit));
@@ -69,7 +69,7 @@ class Reader {
     const std::vector<std::string> lines = rows_of(read_text_file(name));
     const auto rows = std::count_if(lines.begin(), lines.end(), [](const std::string& line) { return !line.empty(); });
     int64_t at = 0;
-    std::string only;  // the other rows are empty lines, so that errors name the right one
+    std::string only;  // other rows become empty lines, so that errors give the right line number
     for (const std::string& line : lines) only += (!line.empty() && ++at == row ? line : "") + "\n";
     std::vector<ConfigReading> readings;
     if (row >= 1 && row <= rows) readings = read_config_rows(name, only);
@@ -119,20 +119,20 @@ class Reader {
   }
 
  private:
-  // A log that prints the command of the program that failed.
+  // Uses the command of the failed program if the log prints it.
   void read_command_of_log(Intake& intake) {
     const std::vector<std::string> words = command_in_log(intake.log.excerpt);
     if (words.empty()) return;
     try {
       intake.config = read_config({{}, {}, words});
     } catch (const Error&) {
-      return;  // a program that doctor does not know: the log stands alone
+      return;  // doctor does not know this program: only the log is used
     }
-    // What a file that is not here sets, and options of somebody's own script, may decide everything.
+    // Settings in missing files, and unknown options of the user's own script, could change everything.
     const Job& job = intake.config->job;
     const bool own = job.system == System::unknown || job.system == System::pytorch_script;
     intake.missing = intake.config->missing;
-    // Without a model it is a recipe by its name, or a script that holds the rest.
+    // Without a model, the command names a recipe or a script that holds the settings.
     if (!intake.config->missing.empty() || job.model.empty() || (own && !job.keys.unknown.empty())) {
       intake.config.reset();
       return;
@@ -141,7 +141,7 @@ class Reader {
     sources_.push_back("the command in the log");
   }
 
-  // What no reader takes for a configuration is kept as text: its words may still show what happened.
+  // A file that no reader accepts is kept as text: its words may still show what happened.
   void read_configs(Intake& intake) {
     try {
       intake.config = read_config(configs_);
@@ -165,7 +165,7 @@ class Reader {
     if (!readable.files.empty() || !readable.texts.empty()) intake.config = read_config(readable);
   }
 
-  // Output of the probe, whatever its suffix.
+  // Whether the file is output of the probe, whatever its suffix.
   bool read_probe_file(const std::string& name) {
     std::ifstream file(name, std::ios::binary);
     return file && read_probe_text(read_head(file, kShort), name);
@@ -206,7 +206,7 @@ class Reader {
         fmt::format("{}: a memory snapshot of {}", name, format_bytes(static_cast<int64_t>(bytes.size()))));
   }
 
-  // A short text that says nothing about memory and reads as a configuration is one.
+  // A short text without memory messages that a reader accepts is a configuration.
   bool is_config(const std::string& text, const std::string& name) {
     if (text.empty() || text.find('\0') != std::string::npos || !scan_log(text).messages.empty()) return false;
     try {
@@ -218,7 +218,7 @@ class Reader {
     return true;
   }
 
-  // What neither is a log nor configures a system that doctor reads.
+  // A text that is neither a log nor a configuration that doctor reads (Ollama's Modelfile).
   bool as_text(const std::string& text, const std::string& name) {
     if (!is_modelfile(text) || !scan_log(text).messages.empty()) return false;
     text_ += text + "\n";
@@ -227,7 +227,7 @@ class Reader {
   }
 
   std::istream& standard_input_;
-  std::string text_;  // of those
+  std::string text_;  // the texts that as_text() accepted
   LogScanner scanner_;
   ConfigInput configs_;
   std::optional<ConfigReading> row_;

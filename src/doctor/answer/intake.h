@@ -1,4 +1,4 @@
-// Reads what a person brought and sorts it: logs are scanned as they stream in, configurations are read whole.
+// Reads the inputs and sorts them: logs are scanned as they stream in, configurations are read whole.
 #pragma once
 
 #include <exception>
@@ -16,19 +16,19 @@
 namespace headroom::doctor {
 
 struct Intake {
-  LogReport log;  // of all logs, one after the other
+  LogReport log;  // of all logs, in the order given
   bool has_log = false;
   std::optional<ConfigReading> config;
   std::string setup;          // the text of the configurations, in lower case
-  std::exception_ptr unread;  // why a source was read as text alone; null where all were understood
+  std::exception_ptr unread;  // why a source was read as plain text; null when all were understood
   std::vector<ProbePoint> probe;
   std::vector<SnapshotAnalysis> snapshots;
   std::vector<std::string> sources;  // what was read, one line each
-  std::vector<std::string> missing;  // what the log's command names, and is not here
+  std::vector<std::string> missing;  // files that the log's command names and that were not found
 };
 
-// `standard_input` is read where an input is "-". Throws Error(usage) for a missing file, Error(format) with file and
-// line for a configuration or snapshot that is malformed or of no known system. Holds at most about 10 MiB besides
+// `standard_input` is read for the input "-". Throws Error(usage) for a missing file, and Error(format) with file and
+// line for a configuration or snapshot that is malformed or of an unknown system. Holds at most about 10 MiB besides
 // configurations and snapshots, which are read whole.
 Intake read_inputs(const Request& request, std::istream& standard_input);
 

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A model that a configuration names by a path relative to itself.
+// The shape for a model that a configuration names by a path relative to itself.
 std::optional<ModelShape> shape_beside(const ConfigReading& config) {
   const std::string& model = config.job.model;
   for (const SourceRead& source : config.sources) {
@@ -27,7 +27,7 @@ std::optional<ModelShape> shape_beside(const ConfigReading& config) {
   return std::nullopt;
 }
 
-// The keys of an architecture stated in the configuration, as a config.json.
+// The shape for an architecture whose keys are in the configuration itself.
 std::optional<ModelShape> stated_shape(const Job& job) {
   const auto value = [&](const char* name, int64_t otherwise) {
     const auto at = job.architecture.find(name);
@@ -46,7 +46,8 @@ std::optional<ModelShape> stated_shape(const Job& job) {
   return parse_model_shape(text, "the architecture in the configuration");
 }
 
-// "meta-llama/Some-New-13B-chat": 13e9. A size is a number with B or M that no letter or digit touches.
+// "meta-llama/Some-New-13B-chat" gives 13e9. A size is a number followed by B or M, with no letter or digit on either
+// side.
 std::optional<double> size_in_name(const std::string& name) {
   for (size_t i = 0; i < name.size(); ++i) {
     const bool starts = std::isdigit(static_cast<unsigned char>(name[i])) &&
@@ -62,7 +63,7 @@ std::optional<double> size_in_name(const std::string& name) {
   return std::nullopt;
 }
 
-// A decoder of as many parameters as the name says.
+// A decoder with the number of parameters that the name states.
 std::optional<ModelShape> sized_shape(const std::string& name, std::vector<std::string>& notes) {
   const std::optional<double> size = size_in_name(name);
   if (!size) return std::nullopt;
@@ -131,7 +132,7 @@ std::optional<ModelShape> choose_shape(const Request& request, const std::option
                                        std::vector<std::string>& notes) {
   std::optional<ModelShape> shape = shape_of(request, config, notes);
   if (!shape || !config) return shape;
-  // A script that puts a classifier on the model: a few outputs instead of the vocabulary.
+  // The script trains a classifier: a few outputs instead of the vocabulary.
   const auto labels = config->job.architecture.find("labels");
   if (labels != config->job.architecture.end() && labels->second > 0) shape->labels = labels->second;
   return shape;
@@ -139,7 +140,7 @@ std::optional<ModelShape> choose_shape(const Request& request, const std::option
 
 namespace {
 
-// What programs that list their environment print: "GPU type: NVIDIA L40" (LLaMA-Factory), "GPU 0: NVIDIA H200"
+// Lines in which programs list their environment: "GPU type: NVIDIA L40" (LLaMA-Factory), "GPU 0: NVIDIA H200"
 // (PyTorch, vLLM), "accelerator(s): NVIDIA GeForce RTX 2080 Ti" (TRL), "Device 0: NVIDIA GeForce GTX 1050 Ti, compute
 // capability 6.1" (llama.cpp).
 std::optional<Gpu> gpu_of_environment(const std::string& log) {

@@ -1,4 +1,4 @@
-// Which model and which device a job is about.
+// Finds the model and the device of a job.
 #pragma once
 
 #include <optional>
@@ -11,16 +11,16 @@
 
 namespace headroom::doctor {
 
-// "7B", "350M", "1.1e9": a count of parameters. Throws Error(usage) naming the text when it is none.
+// "7B", "350M", "1.1e9": a number of parameters. Throws Error(usage) with the text when it is not one.
 double parse_parameters(const std::string& text);
 
-// The shape of the model: --model, --params, the configuration's model (a path beside the configuration, or a name of
-// the table), its own architecture keys, or a size in the model's name, in this order. Absent when nothing tells; a
-// name that was given and is unknown is an Error(usage) with the nearest way out.
+// The model's shape, from the first of these that gives one: --model, --params, the configuration's model (a path
+// relative to the configuration, or a name of the table), its architecture keys, a size in the model's name. Absent
+// when none does. A name that was given and is unknown is an Error(usage) with a remedy.
 std::optional<ModelShape> choose_shape(const Request& request, const std::optional<ConfigReading>& config,
                                        std::vector<std::string>& notes);
 
-// The device: --gpu, the configuration's, or the one a log names. A size as --gpu sets `capacity` instead.
+// The device from --gpu, the configuration or the log. When --gpu is a size, sets `capacity` instead.
 std::optional<Gpu> choose_gpu(const Request& request, const std::optional<ConfigReading>& config, const LogReport& log,
                               std::optional<int64_t>& capacity);
 

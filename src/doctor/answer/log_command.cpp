@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kLongestArguments = 16384;
 
-// Splits Python's arguments at the commas outside of quotes and brackets, up to the bracket that ends them.
+// Splits Python arguments at commas outside quotes and brackets, up to the closing bracket.
 std::vector<std::string> arguments_from(const std::string& text, size_t at) {
   std::vector<std::string> pieces(1);
   char quote = 0;
@@ -29,7 +29,7 @@ std::vector<std::string> arguments_from(const std::string& text, size_t at) {
     }
     if (!(pieces.back().empty() && c == ' ')) pieces.back() += c;
   }
-  return {};  // cut: nothing is sure
+  return {};  // the text is cut off: no argument is certain
 }
 
 std::string without_quotes(std::string text) {
@@ -38,7 +38,7 @@ std::string without_quotes(std::string text) {
   return text;
 }
 
-// Keyword arguments as options; what is None, False or a list says nothing.
+// Turns keyword arguments into options. Skips None, False and lists.
 std::vector<std::string> options_of(const std::vector<std::string>& arguments, std::vector<std::string> words) {
   for (const std::string& argument : arguments) {
     const size_t equals = argument.find('=');
@@ -55,13 +55,13 @@ std::vector<std::string> options_of(const std::vector<std::string>& arguments, s
 
 struct Dump {
   const char* start;
-  const char* sign;    // stands among the arguments
-  const char* module;  // that takes them as options
+  const char* sign;    // occurs among the arguments
+  const char* module;  // the module that takes them as options
 };
 constexpr Dump kDumps[] = {{"Namespace(", "gpu_memory_utilization=", "vllm.entrypoints.openai.api_server"},
                            {"ServerArgs(", "mem_fraction_static=", "sglang.launch_server"}};
 
-// A word up to the next blank outside of quotes, without these.
+// The text up to the next space outside quotes, with the quotes removed.
 std::string next_word(const std::string& line, size_t& at) {
   std::string word;
   char quote = 0;
@@ -83,7 +83,7 @@ bool is_variable(const std::string& word) {
                      [](unsigned char c) { return std::isupper(c) || std::isdigit(c) || c == '_'; });
 }
 
-// Whether these words start a program as somebody types it, with options: prose about one has none.
+// Whether these words are a command with options, as typed at a prompt, and not prose about one.
 bool is_command(const std::vector<std::string>& words) {
   size_t at = 0;
   while (at < words.size() && is_variable(words[at])) ++at;
@@ -100,7 +100,7 @@ bool is_command(const std::vector<std::string>& words) {
   return options && (python || launched || named);
 }
 
-// The line that begins at `at`, with those that a backslash joins to it; `at` moves behind them.
+// The line at `at` with its backslash continuations; moves `at` past them.
 std::string joined_line(const std::string& log, size_t& at) {
   std::string line;
   while (at < log.size() && line.size() < kLongestArguments) {
@@ -116,7 +116,7 @@ std::string joined_line(const std::string& log, size_t& at) {
   return line;
 }
 
-// The first line that somebody typed, behind a prompt or not.
+// The first line that is a typed command, with or without a prompt.
 std::vector<std::string> typed_command(const std::string& log) {
   for (size_t at = 0; at < log.size();) {
     const std::string line = joined_line(log, at);

@@ -26,7 +26,7 @@ bool gpu_open(const Request&, const CaseView& view) {
 }
 bool batch_open(const Request& request, const CaseView& view) {
   if (request.micro_batch || !of_own_training(view) || (!view.has_job() && !view.message())) return false;
-  if (!view.reinforcement_library().empty()) return false;  // it has several, of its own names
+  if (!view.reinforcement_library().empty()) return false;  // it has several batch sizes under other names
   const BatchSettings& batch = view.job().batch;
   return !batch.micro && !batch.global && !(view.has_job() && job_defaults(view.job()).micro_batch.value);
 }
@@ -70,12 +70,12 @@ void give_torch(Request& request, const Question&, const std::string& text) {
 
 struct Fact {
   const char *text, *option, *example;
-  const char *small, *large;  // both ends of what it usually is
+  const char *small, *large;  // the ends of its usual range
   bool (*open)(const Request&, const CaseView&);
   void (*give)(Request&, const Question&, const std::string&);
 };
 
-// Of equally deciding ones the first is asked first.
+// When two facts decide equally, the first of this list is asked first.
 constexpr Fact kFacts[] = {
     {"Which model, or of how many parameters?", "--model", "Qwen/Qwen2.5-7B or 7B", "1B", "70B", model_open,
      give_model},
@@ -92,7 +92,7 @@ std::string first_remedy(const Diagnosis& diagnosis) {
   return diagnosis.remedies.empty() ? "" : diagnosis.remedies.front().name;
 }
 
-// What is said of fitting.
+// What the answer says about fitting, as a text to compare.
 std::string said_to_fit(const Diagnosis& diagnosis) {
   return fmt::format("{} {} {}", diagnosis.fits ? (*diagnosis.fits ? "yes" : "no") : "open",
                      diagnosis.smallest_fitting_set.size(), diagnosis.likely_set.size());

@@ -29,10 +29,10 @@ constexpr std::array<std::string_view, 12> kDeviceInWords = {"cuda", "vram", "gp
                                                              "h100", "rtx",  "gtx", "4090", "3090", "v100"};
 constexpr std::array<std::string_view, 8> kProgram = {"train",    "epoch",     "batch", "finetun",
                                                       "fine-tun", "inference", "训练",  "学習"};
-// "64g ram", "of ram": the host's, unless the line speaks of a device.
+// "64g ram", "of ram": host memory, unless the line names a device.
 constexpr std::string_view kRam = "ram$|内存";
 
-// The first line for which `fits` says true; empty where none is.
+// The first line for which `fits` returns true, else empty.
 template <typename Fits>
 std::string first_line(const std::string& log, Fits fits) {
   for (size_t at = 0; at < log.size();) {
@@ -54,7 +54,7 @@ std::string line_of_host(const std::string& log) {
   });
 }
 
-// A device's memory, where the log speaks of a device or of a training, and nothing of the host's.
+// The line about a device's memory, if the log names a device, or is about training and does not mention host memory.
 std::string line_of_device(const std::string& log) {
   if (!says(log, kDeviceInWords) && (!says(log, kProgram) || !first_line(log, of_host).empty())) return {};
   return first_line(log, [](const std::string& line) { return !told_out_of_memory(line).empty() && !of_host(line); });

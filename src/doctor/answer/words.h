@@ -1,13 +1,12 @@
-// What people say around a message that says little itself.
+// Reads the prose around a message that has few figures.
 #pragma once
 
 #include "doctor/remedies/remedy.h"
 
 namespace headroom::doctor {
 
-// Where nothing but "CUDA out of memory" stands and the log speaks of TensorFlow or JAX, it is theirs. Where no message
-// stands at all and the words tell that a device or the host ran out, one that says so. `incident.log_text` in lower
-// case.
+// When the log has only "CUDA out of memory" and is about TensorFlow or JAX, the message becomes theirs. When it has no
+// message and the words say that a device or the host ran out, one is added. `incident.log_text` is in lower case.
 void take_words(Case& incident);
 
 }  // namespace headroom::doctor

@@ -11,7 +11,8 @@
 namespace headroom::doctor {
 namespace {
 
-// Scripts are read as a text of their own. Lines before its first: those up to `key: |`, or before `key: command`.
+// Each script is read as a separate text. The lines before its first one: those up to `key: |`, or before `key:
+// command`.
 int64_t lines_before(const DocumentNode& script) {
   return script.quoted && script.end == 0 ? script.line : script.line - 1;
 }
@@ -33,7 +34,7 @@ void append(Parts& parts, Parts more) {
   parts.facts.merge(more.facts);
 }
 
-// The variables of the job as assignments in front of the script's first line.
+// Puts the job's variables as assignments before the script's first line.
 std::string assignments(const DocumentNode& root) {
   std::string text;
   for (const char* section : {"envs", "env"}) {
@@ -48,7 +49,7 @@ std::string assignments(const DocumentNode& root) {
   return text;
 }
 
-// A setup section may carry #SBATCH lines (Oumi on Slurm).
+// A setup section may have #SBATCH lines (Oumi on Slurm).
 std::string sbatch_lines(const std::string& script) {
   std::string text;
   for (size_t start = 0; start < script.size();) {
@@ -60,7 +61,7 @@ std::string sbatch_lines(const std::string& script) {
   return text.find('#') == std::string::npos ? std::string() : text;
 }
 
-// "A100:4", {A100: 4}, "A100-80GB": as Slurm's gres per node.
+// "A100:4", {A100: 4}, "A100-80GB": written like Slurm's gres per node.
 std::optional<Setting> accelerators(const DocumentLeaf& leaf, const std::string& name) {
   constexpr std::string_view kSection = "resources.accelerators";
   if (!leaf.path.starts_with(kSection)) return std::nullopt;

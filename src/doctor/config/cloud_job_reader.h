@@ -9,7 +9,7 @@
 
 namespace headroom::doctor {
 
-// nullopt when the document is no such job. Throws Error(format) with the line of `run` when its script holds no
+// nullopt when the document is not such a job. Throws Error(format) with the line of `run` when its script has no
 // command of a system that doctor reads.
 std::optional<Parts> read_cloud_job(const std::string& name, const DocumentNode& root);
 

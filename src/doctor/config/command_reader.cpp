@@ -48,7 +48,7 @@ class CommandReader {
     return at_ + ahead < words_.size() ? words_[at_ + ahead].text : kNone;
   }
 
-  // Passes one wrapper; false when the program is read or unknown.
+  // Skips one wrapper. Returns false when the program was read or is unknown.
   bool step() {
     const std::string program = base_name(word());
     if (contains("then do else time exec nohup sudo env command { ! nice", program)) return skip(1);
@@ -98,7 +98,7 @@ class CommandReader {
   }
 
  private:
-  // Options of a wrapper that say nothing here; `valued` take a word.
+  // Options of a wrapper that do not matter here; those in `valued` take a word.
   bool skip_options(const std::string& subcommand, std::string_view valued) {
     skip(1);
     if (!subcommand.empty() && word() == subcommand) skip(1);
@@ -153,7 +153,7 @@ class CommandReader {
     parts_.parts.push_back({&accelerate_dialect(), Rank::launcher, {setting}, name_, "docker run --gpus"});
   }
 
-  // Images whose entry point is a server: their arguments are its options.
+  // Images whose entry point is a server: the arguments are the server's options.
   bool read_image(const std::string& image) {
     const bool options_follow = is_option(word()) || word().empty();
     if (!options_follow) return false;
@@ -177,7 +177,7 @@ class CommandReader {
       setting.unreadable = fmt::format("'{}' is set outside this text", value.text.substr(0, 60));
   }
 
-  // The next option with its value at at_, which is on an option. `flags` never take a value.
+  // The option at at_ with its value. Those in `flags` never take a value.
   Setting take_option(std::string_view flags, bool many) {
     const CommandWord& where = words_[at_];
     const size_t equals = where.text.find('=');
@@ -205,13 +205,13 @@ class CommandReader {
     return setting;
   }
 
-  // Options up to the program that the launcher starts.
+  // Options before the program that the launcher starts.
   bool launcher(const Dialect& dialect, std::string_view flags, size_t own_words) {
     Part part{&dialect, Rank::launcher, {}, name_, "command `" + base_name(word()) + "`"};
     skip(own_words);
     bool module = false;
     while (at_ < words_.size() && is_option(word())) {
-      // A value is never the script itself.
+      // The script itself is never an option's value.
       const bool script_next =
           word(1).ends_with(".py") ||
           (dialect.name == "Slurm" && contains("python python3 torchrun vllm accelerate bash", base_name(word(1))));
@@ -240,7 +240,7 @@ class CommandReader {
     return at_ < words_.size() && word().ends_with(".py") ? read_script() : false;
   }
 
-  // at_ is on the module's name.
+  // at_ is at the module's name.
   bool read_module() {
     const std::string module = word();
     if (module.starts_with("torch.distributed")) return launcher(torchrun_dialect(), kTorchFlags, 1);
@@ -256,14 +256,14 @@ class CommandReader {
     return any_script("module " + module, module);
   }
 
-  // A script that downloads, converts or tokenises: it trains and serves nothing.
+  // A script that downloads, converts or tokenises; it neither trains nor serves.
   static bool prepares(const std::string& script) {
     for (const char* start : {"prepare", "download", "convert", "preprocess", "tokenize", "split_"})
       if (script.starts_with(start)) return true;
     return false;
   }
 
-  // at_ is on the script's name.
+  // at_ is at the script's name.
   bool read_script() {
     const std::string script = word();
     if (prepares(base_name(script))) return false;
@@ -288,14 +288,14 @@ class CommandReader {
     return any_script("script " + script, base);
   }
 
-  // Whether one of the words that follow is an option, or names a file, of the list.
+  // Whether one of the following words is an option of the list.
   bool follows(std::string_view options) const {
     for (size_t i = at_; i < words_.size(); ++i)
       if (contains(options, table_key(words_[i].text.substr(0, words_[i].text.find('='))))) return true;
     return false;
   }
 
-  // A program without any of the options that every training with TrainingArguments has.
+  // Whether the program has none of the options that every training with TrainingArguments has.
   bool foreign_script() const {
     if (follows("enable_fsdp batch_size_training pure_bf16")) return true;  // llama-recipes
     for (size_t i = at_; i < words_.size(); ++i)
@@ -305,14 +305,14 @@ class CommandReader {
         "model_name_or_path deepspeed dataset_train_split num_train_epochs");
   }
 
-  // Harnesses of evaluation, by their modules.
+  // Evaluation harnesses, by module name.
   static bool evaluates(const std::string& script) {
     for (const char* start : {"lm_eval", "lmms_eval", "vlmeval", "opencompass"})
       if (script.starts_with(start)) return true;
     return false;
   }
 
-  // A script that predicts, by its name.
+  // Scripts that only predict, by name.
   static bool predicts(const std::string& script) {
     for (const char* start : {"infer", "predict", "evaluate", "eval.", "eval_", "test.", "test_", "demo", "generate",
                               "gradio", "sample.", "sample_", "txt2img", "img2img", "text2img", "run_infer"})
@@ -320,13 +320,13 @@ class CommandReader {
     return false;
   }
 
-  // The rows that a trainer of OpenRLHF gives each device where nobody says how many, by the module or script.
+  // OpenRLHF's default rows per device, by the trainer's module or script.
   static const char* rows_of_openrlhf(const std::string& name) {
     if (name.find("train_ppo") != std::string::npos) return "4";
     return name.find("train_rm") != std::string::npos || name.find("train_prm") != std::string::npos ? "1" : "8";
   }
 
-  // Options of TrainingArguments, or TRL's where the script or an option is.
+  // Options of TrainingArguments, or of TRL if the script's name or an option shows it.
   bool any_script(const std::string& evidence, const std::string& script) {
     if (evidence.find("openrlhf") != std::string::npos) parts_.facts["script.openrlhf"] = rows_of_openrlhf(script);
     if (script == "train_bash.py" || follows("finetuning_type")) return program(llamafactory_dialect(), evidence);
@@ -397,7 +397,7 @@ class CommandReader {
     return program(torchtune_dialect(), "command `tune run`");
   }
 
-  // The rest of the words are options and arguments of a known program. Always false: the command ends here.
+  // The remaining words are options and arguments of a known program. Returns false: the command ends here.
   bool program(const Dialect& dialect, const std::string& evidence, bool many = false) {
     Part part{&dialect, Rank::command, {}, name_, evidence};
     size_t positional = 0;
@@ -452,7 +452,7 @@ class CommandReader {
   size_t at_ = 0;
 };
 
-// #SBATCH lines as settings of Slurm.
+// Reads #SBATCH lines as settings of Slurm.
 Part read_sbatch(const std::string& name, const std::string& text) {
   Part part{&slurm_dialect(), Rank::launcher, {}, name, "#SBATCH lines"};
   int64_t line = 0;

@@ -1,4 +1,5 @@
-// Command lines and the scripts that hold them: launchers, wrappers, containers, and the options of the program inside.
+// Reads command lines and shell scripts: launchers, wrappers, containers, and the options of the program that they
+// start.
 #pragma once
 
 #include <string>
@@ -9,12 +10,12 @@
 
 namespace headroom::doctor {
 
-// Reads one command; adds what it says to `parts` (nothing when it starts no program that doctor knows). `image` is the
-// container's, empty when there is none.
+// Reads one command and adds its settings to `parts`; adds nothing if it starts no program that doctor knows. `image`
+// is the container's, empty outside a container.
 void read_command(const std::vector<CommandWord>& words, const std::string& name, const std::string& image,
                   Parts& parts);
 
-// A script (with #SBATCH lines) or a single command line. Throws Error(format) with file and line when it holds no
+// Reads a script (with #SBATCH lines) or a single command line. Throws Error(format) with file and line when it has no
 // command of a system that doctor reads.
 Parts read_command_text(const std::string& name, const std::string& text);
 

@@ -37,7 +37,7 @@ Parts read_source(const SourceRead& source) {
   return read_command_text(source.name, source.text);
 }
 
-// A word of argv as a shell would need it.
+// Quotes a word of argv for a shell.
 std::string quoted(const std::string& word) {
   if (!word.empty() && word.find_first_of(" \t\n'\"$\\;&|<>()#*?`") == std::string::npos) return word;
   std::string result = "'";
@@ -45,7 +45,8 @@ std::string quoted(const std::string& word) {
   return result + "'";
 }
 
-// `path` as seen from `folder` or one of the three above, when it is a small regular file below that folder.
+// Resolves `path` against `folder` and the three folders above it; the result must be a small regular file inside that
+// folder.
 std::optional<fs::path> find_reference(const fs::path& folder, const fs::path& path) {
   if (path.is_absolute() || path.empty()) return std::nullopt;
   std::error_code status;
@@ -63,7 +64,8 @@ std::optional<fs::path> find_reference(const fs::path& folder, const fs::path& p
   return std::nullopt;
 }
 
-// Gathers the parts of all sources, reads what they refer to, and applies everything in the order of precedence.
+// Collects the parts of all sources, reads the files that they refer to, and applies everything in the order of
+// precedence.
 class Session {
  public:
   void add(SourceRead source, fs::path folder) {
@@ -74,13 +76,13 @@ class Session {
     try {
       parts = read_source(source);
     } catch (const Error& e) {
-      // A script that a command names may hold nothing that doctor knows: its options still say enough.
+      // A script that a command names may have nothing that doctor knows; the command's options are enough.
       if (!source.referred) throw;
       reading_.notes.push_back(fmt::format("{} was not used: {}", source.name, e.what()));
       return;
     }
     reading_.sources.push_back(std::move(source));
-    for (const auto& [origin, path] : parts.references)  // Oumi names files of its own repository with a scheme
+    for (const auto& [origin, path] : parts.references)  // Oumi uses a scheme for files of its own repository
       pending_.push_back({origin, path.starts_with("oumi://") ? path.substr(7) : path, folder});
     for (const std::string& note : parts.notes) reading_.notes.push_back(note);
     folders_[reading_.sources.back().name] = std::move(folder);
@@ -94,7 +96,7 @@ class Session {
 
   ConfigReading finish() {
     Draft draft = apply();
-    // Keys of files ("deepspeed: ds.json") are known only once they are applied.
+    // References in files ("deepspeed: ds.json") are known only after the keys have been applied.
     for (const auto& [origin, path] : draft.references) pending_.push_back({origin, path, folders_[origin.file]});
     while (!pending_.empty() && read_pending()) draft = apply();
     imply_named(draft);
@@ -109,14 +111,14 @@ class Session {
     fs::path folder;
   };
 
-  // What the name of a missing DeepSpeed file says.
+  // What the name of a missing DeepSpeed file tells.
   struct NamedStage {
     std::optional<Sharding> stage;
     bool offload = false;
     Origin origin;
   };
 
-  // True when a further file was read.
+  // Returns true when another file was read.
   bool read_pending() {
     bool more = false;
     for (const Pending& pending : std::exchange(pending_, {})) {
@@ -148,7 +150,7 @@ class Session {
     }
     return more;
   }
-  // "ds_z3_offload_config.json" says in its name what it sets.
+  // "ds_z3_offload_config.json": the name tells what the file sets.
   bool read_by_name(const Pending& pending) {
     const std::string name = lower(fs::path(pending.path).filename().string());
     if (!name.ends_with(".json") || pending.origin.key.find("deepspeed") == std::string::npos) return false;
@@ -162,7 +164,7 @@ class Session {
     return named_.stage.has_value();
   }
 
-  // Only where no file that was read says so.
+  // Only where no file that was read sets it.
   void imply_named(Draft& draft) const {
     if (!named_.stage) return;
     ParallelSettings& parallel = draft.job.parallel;
@@ -175,7 +177,7 @@ class Session {
       draft.imply(parallel.offload_parameters, Offload::cpu, "offload_parameters", named_.origin);
   }
 
-  // The user gave a file of that name along with the one that names it.
+  // Whether the user also gave a file of that name.
   bool is_given(const fs::path& file_name) const {
     return std::any_of(reading_.sources.begin(), reading_.sources.end(), [&](const SourceRead& source) {
       return !source.referred && fs::path(source.name).filename() == file_name;
@@ -206,7 +208,7 @@ class Session {
       reading_.keys += static_cast<int64_t>(part->settings.size());
     }
     draft.job.system = system_of(parts);
-    // Options of a program of its own look like TrainingArguments', and are not.
+    // An unrelated program's options look like those of TrainingArguments.
     if (draft.fact("script.foreign") && (draft.job.system == System::hf_trainer || draft.job.system == System::trl)) {
       draft.job.system = System::pytorch_script;
       std::erase_if(draft.job.keys.corrected,
@@ -235,7 +237,7 @@ class Session {
     if (name == "litgpt.command" && text == "pretrain") draft.job.objective = "pretrain";
   }
 
-  // The last part that is more than a launcher, an adapter or DeepSpeed's or Accelerate's file.
+  // The system of the heaviest part; launchers do not count, DeepSpeed's and Accelerate's files weigh least.
   static System system_of(const std::vector<const Part*>& parts) {
     System system = System::unknown;
     int weight = 0;
@@ -256,7 +258,7 @@ class Session {
     return system;
   }
 
-  // Launchers last: what they imply holds only where nothing else says otherwise.
+  // Launchers come last: what they imply holds only where nothing else sets it.
   static void finish_all(const std::vector<const Part*>& parts, Draft& draft) {
     std::vector<const Dialect*> dialects;
     bool deepspeed = false;
@@ -274,7 +276,7 @@ class Session {
     draft.take_extras();
   }
 
-  // The type of the weights in the name of a GGUF file or of a repository's tag: "model-Q4_K_M.gguf", "model:q8_0".
+  // The weight type in the name of a GGUF file or in a repository's tag: "model-Q4_K_M.gguf", "model:q8_0".
   static std::string_view gguf_type(const std::string& name) {
     for (const std::string_view type :
          {"q2_k", "q3_k_s", "q3_k_m", "q3_k_l", "q4_k_s",  "q4_k_m", "q5_k_s",  "q5_k_m", "q6_k",   "q8_0",
@@ -283,7 +285,7 @@ class Session {
     return {};
   }
 
-  // Published weights that are quantised already say so in their names.
+  // Published quantised weights say so in their name.
   static void imply_quantization(Draft& draft) {
     constexpr std::pair<std::string_view, std::string_view> kNames[] = {
         {"-awq", "awq"},   {"-gptq", "gptq"},  {"-aqlm", "aqlm"},  {"-fp8", "fp8"},

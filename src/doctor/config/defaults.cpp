@@ -243,7 +243,7 @@ SystemDefaults job_defaults(const Job& job) {
     d.max_grad_norm = {1.0, "litgpt/pretrain.py: train.max_norm"};
   }
   if (job.system == System::oumi && job.objective == "sft") {
-    // trainer_type TRL_SFT hands over to TRL's trainer with Oumi's own defaults.
+    // trainer_type TRL_SFT runs TRL's trainer with Oumi's own defaults.
     d.max_grad_norm = {1.0, "oumi/core/configs/params/training_params.py: max_grad_norm"};
   }
   // LLaMA-Factory's v1 files have their own arguments.
@@ -262,7 +262,7 @@ int64_t effective_micro_batch(const Job& job) {
   if (job.batch.global) {
     const int64_t devices = std::max<int64_t>(1, job.devices.gpus.value_or(1));
     const int64_t steps = std::max<int64_t>(1, job.batch.accumulation.value_or(1));
-    // LitGPT keeps its micro-batch and accumulates; DeepSpeed divides.
+    // LitGPT keeps its micro-batch and derives the accumulation; the others divide.
     if (job.system != System::litgpt) return std::max<int64_t>(1, *job.batch.global / devices / steps);
   }
   return d.micro_batch.value.value_or(1);

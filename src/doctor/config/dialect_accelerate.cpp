@@ -23,7 +23,7 @@ std::string_view set_distributed_type(Draft& draft, const Setting& setting, cons
   return {};
 }
 
-// num_processes counts the GPUs of all machines.
+// num_processes is the number of GPUs of all machines together.
 constexpr KeyRule kRules[] = {
     {"distributed_type", set_distributed_type, "sharding"},
     {"mixed_precision", set_mixed_precision, "autocast"},
@@ -87,7 +87,7 @@ std::string rewrite(std::string_view path) {
 constexpr Dialect kDialect = {System::accelerate, "Accelerate", kRules,  kIrrelevant,
                               kRenamed,           kBases,       rewrite, nullptr};
 
-// Options of `accelerate launch`, whose names are those of the file without their section.
+// Options of `accelerate launch`: the file's keys without their section.
 std::string rewrite_launch(std::string_view path) {
   if (path.starts_with("fsdp_")) return "fsdp_config." + std::string(path.substr(5));
   if (path.starts_with("parallelism_config_")) return "parallelism_config." + std::string(path.substr(19));

@@ -1,4 +1,4 @@
-// finetune.py of alpaca-lora, and the scripts that were copied from it: options of their own, adapters always.
+// finetune.py of alpaca-lora and scripts copied from it: they have their own options and always train adapters.
 #include "doctor/config/dialects.h"
 #include "doctor/config/handlers.h"
 
@@ -23,7 +23,7 @@ constexpr Irrelevant kIrrelevant[] = {
      "prompt_template_name prompt_type save_code run_id wandb_project wandb_run_name resume_from_checkpoint"},
 };
 
-// Adapters of rank 8 in float16, the weights of the base in float16 too.
+// Adapters of rank 8; adapters and base weights are float16.
 void finish(Draft& draft) {
   finish_lora(draft, {8, 16, 0.05});
   finish_bitsandbytes(draft);

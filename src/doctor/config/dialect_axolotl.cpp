@@ -26,7 +26,7 @@ std::string_view set_reward(Draft& draft, const Setting& setting, const KeyRule&
   return {};
 }
 
-// flash_attention: true and its kin
+// flash_attention: true and similar keys
 template <int Kind>
 std::string_view attention_flag(Draft& draft, const Setting& setting, const KeyRule&) {
   constexpr const char* kNames[] = {"flash_attention_2", "sdpa",           "xformers",
@@ -37,7 +37,7 @@ std::string_view attention_flag(Draft& draft, const Setting& setting, const KeyR
   return {};
 }
 
-// deepspeed: a file of the repository, or one's own
+// deepspeed: a file of axolotl's repository, or the user's
 std::string_view set_deepspeed(Draft& draft, const Setting& setting, const KeyRule& rule) {
   return setting.text.empty() ? std::string_view() : refer(draft, setting, rule);
 }
@@ -55,7 +55,7 @@ std::string_view set_fsdp_list(Draft& draft, const Setting& setting, const KeyRu
   return {};
 }
 
-// Plugins that replace the loss: no float32 logits of the whole batch.
+// Plugins that replace the loss, so that the logits of the whole batch never exist in float32.
 std::string_view set_plugins(Draft& draft, const Setting& setting, const KeyRule&) {
   for (const std::string& item : setting.items) {
     const std::string word = lower(item);
@@ -72,7 +72,7 @@ std::string_view set_liger_loss(Draft& draft, const Setting& setting, const KeyR
   return {};
 }
 
-// true, false, "legacy", "disk": where the saved activations go
+// true, false, "legacy", "disk": where saved activations are moved
 std::string_view set_offloading(Draft& draft, const Setting& setting, const KeyRule& rule) {
   const std::string word = lower(setting.text);
   Setting on = setting;
@@ -81,7 +81,7 @@ std::string_view set_offloading(Draft& draft, const Setting& setting, const KeyR
   return set_truth(draft, on, rule);
 }
 
-// The length of a packed row, before axolotl 0.4.
+// The length of a packed row, until axolotl 0.4.
 std::string_view set_packed_length(Draft& draft, const Setting& setting, const KeyRule&) {
   draft.correct(setting.origin, "sample_packing: axolotl 0.4 packs rows of sequence_len", setting.text);
   draft.imply(draft.job.batch.packing, true, "packing", setting.origin);
@@ -331,7 +331,7 @@ void finish(Draft& draft) {
     finish_lora(draft, {8, 16, 0});
     draft.job.keys.origins["lora"] = draft.fact("axolotl.adapter")->origin;
   }
-  // axolotl fills in nf4 with nested quantization (src/axolotl/loaders/model.py).
+  // axolotl's defaults are nf4 and nested quantization (src/axolotl/loaders/model.py).
   Setting stated;
   stated.text = "nf4";
   draft.facts["bnb.default_type"] = stated;

@@ -6,7 +6,7 @@
 namespace headroom::doctor {
 namespace {
 
-// "auto" leaves a value to the trainer that reads the file.
+// "auto": the trainer that reads the file sets the value.
 template <Apply Set>
 std::string_view unless_auto(Draft& draft, const Setting& setting, const KeyRule& rule) {
   return lower(setting.text) == "auto" ? std::string_view() : Set(draft, setting, rule);
@@ -164,7 +164,8 @@ void finish(Draft& draft) {
   if (draft.fact_truth("ds.half_states").value_or(false))
     draft.set(draft.job.optimizer.dtype, std::string("bfloat16"), "optimizer_dtype",
               draft.fact("ds.half_states")->origin);
-  // DeepSpeed's fp16 and bf16 modes keep the module's weights in 16 bits, beside float32 masters: no autocast.
+  // DeepSpeed's fp16 and bf16 modes store the module's weights in 16 bits, with float32 master weights, without
+  // autocast.
   for (const auto& [name, dtype] : {std::pair("ds.bf16", "bfloat16"), std::pair("ds.fp16", "float16")})
     if (draft.fact_truth(name).value_or(false))
       draft.imply(draft.job.precision.weights, std::string(dtype), "weight_dtype", draft.fact(name)->origin);

@@ -38,7 +38,7 @@ constexpr Renamed kRenamed[] = {
      "Accelerate 0.24 and earlier wrote _policy"},
 };
 
-// fsdp_config.fsdp_x and --fsdp_x of accelerate launch are fsdp_config.x.
+// fsdp_config.fsdp_x and accelerate launch's --fsdp_x become fsdp_config.x.
 std::string rewrite(std::string_view path) {
   if (path.starts_with("fsdp_config.fsdp_")) return "fsdp_config." + std::string(path.substr(17));
   return std::string(path);

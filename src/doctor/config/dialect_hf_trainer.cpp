@@ -28,7 +28,7 @@ std::string_view set_adafactor(Draft& draft, const Setting& setting, const KeyRu
   return {};
 }
 
-// "rank=128, update_proj_gap=200": the rank of GaLore and APOLLO decides their states.
+// "rank=128, update_proj_gap=200": the rank of GaLore and APOLLO determines the size of their states.
 std::string_view set_optim_args(Draft& draft, const Setting& setting, const KeyRule&) {
   for (const std::string& item : setting.items)
     for (const std::string& word : split_words(item, ","))
@@ -38,7 +38,7 @@ std::string_view set_optim_args(Draft& draft, const Setting& setting, const KeyR
 
 std::string_view set_compile_detail(Draft& draft, const Setting& setting, const KeyRule&) {
   if (setting.text.empty()) return {};
-  draft.set(draft.job.compute.compile, true, "compile", setting.origin);  // either of them turns torch_compile on
+  draft.set(draft.job.compute.compile, true, "compile", setting.origin);  // each of these keys turns torch_compile on
   draft.set_extra("compile_mode", setting.text, setting.origin);
   return {};
 }
@@ -48,7 +48,7 @@ std::string_view set_sampling(Draft& draft, const Setting& setting, const KeyRul
   return {};
 }
 
-// A file, or the DeepSpeed settings themselves (their keys come one by one).
+// The name of a file, or the DeepSpeed settings themselves (whose keys arrive one by one).
 std::string_view set_deepspeed(Draft& draft, const Setting& setting, const KeyRule& rule) {
   const std::optional<bool> flag = truth(setting);
   if (flag) {

@@ -1,4 +1,4 @@
-// What starts a job: torchrun, the deepspeed command, tune run, srun, #SBATCH lines.
+// Commands that start a job: torchrun, the deepspeed command, tune run, srun, #SBATCH lines.
 #include <algorithm>
 #include <cmath>
 
@@ -48,7 +48,7 @@ std::string_view set_slurm_memory(Draft& draft, const Setting& setting, const Ke
 }
 
 std::string_view set_nodes(Draft& draft, const Setting& setting, const KeyRule&) {
-  // "2", "1-4" (a range), "1:4" of torchrun: the least is what is sure to be there
+  // "2", "1-4" (a range), torchrun's "1:4": the minimum is certain
   const std::vector<std::string> ends = split_words(setting.text, "-:");
   const std::optional<int64_t> count = ends.empty() ? std::nullopt : whole_number(ends.front());
   if (!count || *count < 1) return "not a number of nodes";

@@ -1,5 +1,5 @@
-// LitGPT: `litgpt finetune_lora`, finetune_full, pretrain ... with their YAML files, and the variables at the head of
-// its scripts before the command line came (early 2024).
+// LitGPT: `litgpt finetune_lora`, finetune_full, pretrain ... with their YAML files, and the constants at the top of
+// the scripts that preceded the command line (until early 2024).
 #include "doctor/config/dialects.h"
 #include "doctor/config/handlers.h"
 
@@ -31,7 +31,7 @@ std::string_view set_quantize(Draft& draft, const Setting& setting, const KeyRul
   return {};
 }
 
-// checkpoints/tiiuae/falcon-7b names tiiuae/falcon-7b.
+// checkpoints/tiiuae/falcon-7b holds tiiuae/falcon-7b.
 std::string_view set_checkpoint(Draft& draft, const Setting& setting, const KeyRule& rule) {
   Setting named = setting;
   const size_t folder = named.text.find("checkpoints/");
@@ -147,12 +147,12 @@ void finish_targets(Draft& draft) {
 
 void finish(Draft& draft) {
   Job& job = draft.job;
-  // The scripts of 2023, which are run by their path, take 4 rows at a time.
+  // The scripts of 2023, which are run by path, take 4 rows at a time.
   if (!draft.fact_text("litgpt.script").empty() && !job.batch.micro) job.batch.micro = 4;
   if (draft.fact("lora.r") || draft.fact_text("litgpt.command").find("lora") != std::string::npos)
     finish_targets(draft);
-  // More than one device: Fabric's FSDP. finetune_full shards fully and checkpoints every block; the others use
-  // HYBRID_SHARD, which is full sharding inside one node, and checkpoint nothing (litgpt/finetune/{full,lora}.py).
+  // Several devices use Fabric's FSDP. finetune_full shards fully and checkpoints every block. The others use
+  // HYBRID_SHARD, which is full sharding within one node, and checkpoint nothing (litgpt/finetune/{full,lora}.py).
   if (job.devices.gpus.value_or(1) * job.devices.nodes.value_or(1) > 1 &&
       draft.fact_text("litgpt.command") != "generate") {
     const Origin origin = job.keys.origins.count("gpus") ? job.keys.origins["gpus"] : job.keys.origins["nodes"];

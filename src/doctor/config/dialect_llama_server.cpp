@@ -25,7 +25,7 @@ std::string_view set_flash(Draft& draft, const Setting& setting, const KeyRule&)
   return {};
 }
 
-// 0 means the model's own.
+// 0: the model's own length.
 std::string_view set_context(Draft& draft, const Setting& setting, const KeyRule& rule) {
   if (setting.text == "0") return {};
   return set_count(draft, setting, rule);
@@ -182,7 +182,8 @@ constexpr Renamed kRenamed[] = {
     {"cb", "cont_batching", ""},
 };
 
-// A repository names the quantisation behind a colon, a file in its name: both stay in the model's name.
+// The quantisation follows a repository's name after a colon, or is part of a file's name; both stay in the model's
+// name.
 void finish(Draft& draft) { draft.job.task = Task::serve; }
 
 constexpr Dialect kDialect = {System::llama_server, "llama-server", kRules, kIrrelevant, kRenamed, {}, nullptr, finish};

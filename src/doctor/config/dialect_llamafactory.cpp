@@ -15,7 +15,7 @@ std::string_view set_flash(Draft& draft, const Setting& setting, const KeyRule& 
   return set_attention(draft, named, rule);
 }
 
-// false turns on what LLaMA-Factory turns on by itself.
+// For keys that switch off a default of LLaMA-Factory: false turns it on.
 std::string_view set_no_checkpointing(Draft& draft, const Setting& setting, const KeyRule& rule) {
   return set_opposite(draft, setting, rule);
 }
@@ -35,7 +35,7 @@ std::string_view set_task(Draft& draft, const Setting& setting, const KeyRule& r
   return set_extra(draft, setting, rule);
 }
 
-// Prompt and answer together are one sequence.
+// The prompt and the answer together make one sequence.
 std::string_view add_to_sequence(Draft& draft, const Setting& setting, const KeyRule&) {
   const std::optional<int64_t> tokens = whole_number(setting);
   if (!tokens || *tokens < 1 || *tokens > (int64_t{1} << 30)) return "not a number of tokens";
@@ -50,7 +50,7 @@ constexpr KeyRule kRules[] = {
     {"do_train", remember, "lf.train"},
     {"finetuning_type", remember, "lf.type"},
     {"cutoff_len", set_count, "sequence"},
-    {"max_source_length", add_to_sequence, "sequence"},  // until the end of 2023: prompt and answer are cut apart
+    {"max_source_length", add_to_sequence, "sequence"},  // until the end of 2023: prompt and answer are cut separately
     {"max_target_length", add_to_sequence, "sequence"},
     {"packing", set_truth, "packing"},
     {"neat_packing", set_truth, "packing"},
@@ -229,7 +229,7 @@ std::string rewrite(std::string_view path) { return fsdp_dialect().rewrite(path)
 constexpr Dialect kDialect = {
     System::llamafactory, "LLaMA-Factory", kRules, kIrrelevant, kRenamed, kBases, rewrite, finish};
 
-// The v1 files.
+// The newer v1 files.
 std::string_view set_dist(Draft& draft, const Setting& setting, const KeyRule& rule) {
   const std::string word = lower(setting.text);
   if (word.starts_with("fsdp")) draft.facts["fsdp.on"] = setting;

@@ -7,7 +7,7 @@
 namespace headroom::doctor {
 namespace {
 
-// [[["flash"], 24]]: the kinds of attention by layers.
+// [[["flash"], 24]]: kinds of attention per layer.
 std::string_view set_attention_config(Draft& draft, const Setting& setting, const KeyRule&) {
   const bool flash = lower(setting.text).find("flash") != std::string::npos;
   draft.set(draft.job.compute.attention, std::string(flash ? "flash_attention_2" : "eager"), "attention",
@@ -119,8 +119,8 @@ constexpr Renamed kRenamed[] = {
     {"gradient_checkpointing", "checkpoint_activations", "GPT-NeoX's name is checkpoint-activations"},
 };
 
-// The file describes a network without naming it: its shape tells the parameters (weights and biases of every layer,
-// both embeddings, learned positions where there are any). The vocabulary is the padded one of GPT-NeoX's tokenizer,
+// The file describes a network without naming it, so its parameters are computed from the shape (weights and biases of
+// every layer, both embeddings, learned positions if any). The vocabulary is the padded size of GPT-NeoX's tokenizer,
 // 50304, unless the file states another.
 void name_model(Draft& draft) {
   Job& job = draft.job;
@@ -144,7 +144,7 @@ void name_model(Draft& draft) {
 
 void finish(Draft& draft) {
   Job& job = draft.job;
-  // 0 means that the pipeline (or the model) is not split.
+  // 0: no pipeline (or model) parallelism.
   if (job.parallel.pipeline == 0) job.parallel.pipeline = 1;
   if (job.parallel.tensor == 0) job.parallel.tensor = 1;
   if (const auto nodes = draft.fact_number("neox.nodes"); nodes && *nodes > 0)

@@ -1,4 +1,4 @@
-// A PyTorch script's own calls, as "call.argument": the reader of Python names the calls.
+// A PyTorch script's own calls, as "call.argument"; python_reader names the calls.
 #include "doctor/config/dialects.h"
 #include "doctor/config/handlers.h"
 
@@ -8,7 +8,7 @@ namespace {
 std::string_view set_first_batch(Draft& draft, const Setting& setting, const KeyRule&) {
   const std::optional<int64_t> value = whole_number(setting);
   if (!value || *value < 1) return "not a whole number in range";
-  // The first loader is the training one.
+  // The first data loader is the one for training.
   if (!draft.job.batch.micro) {
     draft.set(draft.job.batch.micro, *value, "micro_batch", setting.origin);
   } else if (!draft.job.evaluation.batch) {
@@ -77,7 +77,7 @@ std::string_view set_compile_call(Draft& draft, const Setting& setting, const Ke
 }
 
 std::string_view set_kbit(Draft& draft, const Setting& setting, const KeyRule&) {
-  // prepare_model_for_kbit_training turns checkpointing on unless told not to.
+  // prepare_model_for_kbit_training turns checkpointing on by default.
   draft.imply(draft.job.compute.checkpointing, true, "checkpointing", setting.origin);
   return {};
 }

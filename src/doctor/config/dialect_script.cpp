@@ -1,4 +1,4 @@
-// Arguments that example scripts (run_clm.py, train.py of stanford_alpaca, ...) put beside TrainingArguments, and those
+// Arguments that example scripts (run_clm.py, train.py of stanford_alpaca, ...) add to TrainingArguments, and arguments
 // of from_pretrained.
 #include "doctor/config/dialects.h"
 #include "doctor/config/handlers.h"
@@ -72,14 +72,14 @@ constexpr KeyRule kRules[] = {
     {"train_batch_size", remember_count, "script.train_batch"},
     {"micro_train_batch_size", set_count, "micro_batch"},
     {"eval_batch_size", set_count, "eval_batch"},
-    {"batch_size_training", set_count, "micro_batch"},  // llama-recipes, as the five below
+    {"batch_size_training", set_count, "micro_batch"},  // llama-recipes, like the five below
     {"context_length", set_count, "sequence"},
     {"enable_fsdp", remember, "script.fsdp"},
     {"pure_bf16", set_pure_bf16, "weight_dtype"},
     {"use_fast_kernels", set_extra, "extras.fast_kernels"},
     {"low_cpu_fsdp", set_extra, "extras.cpu_ram_efficient_loading"},
     {"val_batch_size", set_count, "eval_batch"},
-    {"micro_batch_size", set_count, "micro_batch"},  // alpaca-lora and its many copies, as the five below
+    {"micro_batch_size", set_count, "micro_batch"},  // alpaca-lora and its many copies, like the five below
     {"cutoff_len", set_count, "sequence"},
     {"lora_r", set_lora_rank, "lora"},
     {"lora_alpha", set_lora_alpha, "lora"},
@@ -112,7 +112,8 @@ constexpr Renamed kRenamed[] = {
     {"torch_dtype", "dtype", "transformers 4.56; the old name still works"},
 };
 
-// Of all devices together in OpenRLHF and beside a micro-batch; elsewhere what one device takes at once.
+// In OpenRLHF, and where a micro-batch is also given, this counts all devices together; elsewhere it is the batch of
+// one device.
 void finish_train_batch(Draft& draft) {
   const Setting* batch = draft.fact("script.train_batch");
   if (!batch) return;

@@ -9,7 +9,7 @@ struct Builder {
   std::string_view suffix, model;
 };
 
-// torchtune.models.<family>.<builder>: what the builder's last words make, by family.
+// torchtune.models.<family>.<builder>: what the last words of a builder's name stand for, by family.
 constexpr Builder kModels[] = {
     {"llama2.llama2_7b", "meta-llama/Llama-2-7b-hf"},
     {"llama2.llama2_13b", "meta-llama/Llama-2-13b-hf"},
@@ -75,7 +75,7 @@ std::string model_of(std::string_view component) {
   const auto [builder, prefix] = split_builder(component);
   for (const Builder& known : kModels)
     if (known.suffix == builder) return std::string(known.model);
-  for (const Builder& known : kModels)  // llama3_2_vision_11b and other variants keep their own name
+  for (const Builder& known : kModels)  // llama3_2_vision_11b and other variants keep their name
     if (builder == std::string(known.suffix) + "_instruct") return std::string(known.model);
   return builder.substr(builder.find('.') + 1);
 }
@@ -123,7 +123,7 @@ std::string_view note_reference(Draft& draft, const Setting& setting, const KeyR
   return {};
 }
 
-// -1: all that the other dimensions leave
+// -1: all devices that the other dimensions leave
 std::string_view set_shards(Draft& draft, const Setting& setting, const KeyRule& rule) {
   return setting.text == "-1" ? std::string_view() : set_buffer(draft, setting, rule);
 }

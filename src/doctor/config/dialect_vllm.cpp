@@ -7,7 +7,7 @@
 namespace headroom::doctor {
 namespace {
 
-// "32768", "32k" (thousands), "32K" (1024s), "1M": vLLM's human-readable integers; -1 and auto: as much as fits.
+// vLLM's human-readable integers: "32768", "32k" (thousands), "32K" (1024s), "1M"; -1 and auto: as many as fit.
 std::string_view set_human(Draft& draft, const Setting& setting, const KeyRule& rule) {
   std::string text = setting.text;
   if (text == "-1" || text == "auto") return {};
@@ -30,7 +30,7 @@ std::string_view set_human(Draft& draft, const Setting& setting, const KeyRule& 
   return {};
 }
 
-// GiB, as --swap-space and --cpu-offload-gb take them.
+// GiB, the unit of --swap-space and --cpu-offload-gb.
 std::string_view set_gib(Draft& draft, const Setting& setting, const KeyRule& rule) {
   const std::optional<double> value = real_number(setting);
   if (!value || *value < 0 || *value > 1e6) return "not a number of GiB";
@@ -39,7 +39,7 @@ std::string_view set_gib(Draft& draft, const Setting& setting, const KeyRule& ru
   return {};
 }
 
-// A kind of device, or the name of one: "V100 32 GB x1".
+// A kind of device ("cuda"), or a device's name ("V100 32 GB x1").
 std::string_view set_device(Draft& draft, const Setting& setting, const KeyRule&) {
   const std::string word = lower(setting.text);
   for (const char* kind : {"auto", "cuda", "cpu", "tpu", "xpu", "hpu", "neuron"})
@@ -53,7 +53,7 @@ std::string_view set_device(Draft& draft, const Setting& setting, const KeyRule&
 
 std::string_view set_quantization(Draft& draft, const Setting& setting, const KeyRule&) {
   std::string method = lower(setting.text);
-  // Kernels for weights of the same kind.
+  // These name kernels; the weights are of the same kind.
   if (method == "awq_marlin" || method == "gptq_marlin") method.resize(method.find('_'));
   if (method == "moe_wna16") method = lower(draft.job.model).find("gptq") != std::string::npos ? "gptq" : "awq";
   draft.set(draft.job.precision.quantization, std::move(method), "quantization", setting.origin);

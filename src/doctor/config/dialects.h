@@ -1,13 +1,13 @@
-// The systems that doctor reads: one table each, in the file of that name.
+// The systems that doctor reads, one table each in dialect_<system>.cpp.
 #pragma once
 
 #include "doctor/config/key_table.h"
 
 namespace headroom::doctor {
 
-// Parts that several systems share.
-const Dialect& fsdp_dialect();          // fsdp_config.*, as Accelerate, transformers and axolotl spell it
-const Dialect& deepspeed_dialect();     // a DeepSpeed JSON
+// Tables that several systems share.
+const Dialect& fsdp_dialect();          // fsdp_config.*, as written by Accelerate, transformers and axolotl
+const Dialect& deepspeed_dialect();     // DeepSpeed's JSON
 const Dialect& peft_dialect();          // LoraConfig, adapter_config.json
 const Dialect& bitsandbytes_dialect();  // BitsAndBytesConfig, quantization_config
 const Dialect& script_dialect();        // model and data arguments that example scripts add to TrainingArguments

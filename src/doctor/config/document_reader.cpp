@@ -91,7 +91,7 @@ Found detect(const std::vector<Setting>& settings) {
 
 // ${name} and ${section.name} by the scalars of the same file, as OmegaConf does; nested up to 8 times.
 void resolve_interpolations(std::vector<Setting>& settings) {
-  std::map<std::string, const Setting*> scalars;  // the first of a name
+  std::map<std::string, const Setting*> scalars;  // the first one of each name
   for (const Setting& setting : settings)
     if (!setting.is_list) scalars.emplace(setting.path, &setting);
   for (Setting& setting : settings) {
@@ -238,7 +238,7 @@ Parts read_document(const std::string& name, const std::string& text, bool json)
   if (auto job = read_cloud_job(name, root)) return std::move(*job);
   if (std::any_of(leaves.begin(), leaves.end(), in_container))
     if (auto container = read_container(name, leaves)) return std::move(*container);
-  // Ludwig's file has keys of axolotl's name with other meanings.
+  // Ludwig's file has keys with axolotl's names and other meanings.
   if (root.find("trainer") && (root.find("input_features") || root.find("base_model")))
     throw Error(ErrorKind::format, fmt::format("{}:1: a configuration of Ludwig, which doctor does not read", name),
                 "give the log, and --params for the model's size");

@@ -1,4 +1,4 @@
-// YAML and JSON: which system's file it is, and its settings.
+// Reads YAML and JSON: finds which system the file belongs to, and its settings.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace headroom::doctor {
 
-// Throws Error(format) with file and line when the text is malformed, holds no mapping, or is of no known system.
+// Throws Error(format) with file and line when the text is malformed, is not a mapping, or is of an unknown system.
 Parts read_document(const std::string& name, const std::string& text, bool json);
-// A row of a table of server commands: {"server": "vllm", "options": {...}}. Throws likewise.
+// Reads a row of a table of server commands: {"server": "vllm", "options": {...}}. Throws the same errors.
 Parts read_server_row(const std::string& name, const DocumentNode& row);
 
 }  // namespace headroom::doctor

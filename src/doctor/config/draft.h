@@ -1,4 +1,4 @@
-// A job while its sources are read: facts of several keys and files wait here until they can be put together.
+// A job while its sources are read. Facts that need several keys or files wait here until all are known.
 #pragma once
 
 #include <map>
@@ -15,15 +15,15 @@ namespace headroom::doctor {
 
 struct Draft {
   Job job;
-  // Texts of keys that have no field of their own, by name; take_extras() puts those that anything computes with into
-  // the job.
+  // Texts of keys that have no field of their own, by name. take_extras() copies those that are used in computations
+  // into the job.
   std::map<std::string, std::string> extras;
-  // Values whose meaning depends on others, by name ("hf.bf16"); the later source wins.
+  // Values whose meaning depends on other keys, by name ("hf.bf16"); a later source overrides.
   std::map<std::string, Setting> facts;
   // Local files that the sources name ("deepspeed": ds_config.json): key in the user's spelling and path.
   std::vector<std::pair<Origin, std::string>> references;
 
-  // Sets a field, notes where, and notes a conflict when another key gave another value.
+  // Sets a field and records its origin. Notes a conflict when another key set another value.
   template <typename T>
   void set(std::optional<T>& field, T value, const std::string& name, const Origin& origin) {
     note_origin(name, origin, field && *field != value);
@@ -36,21 +36,21 @@ struct Draft {
   void set_extra(const std::string& name, std::string value, const Origin& origin) {
     set(extras[name], std::move(value), "extras." + name, origin);
   }
-  // Sets a field only where no key gave it (what one key implies for another field).
+  // Sets a field only if no key has set it: for what one key implies for another field.
   template <typename T>
   void imply(std::optional<T>& field, T value, const std::string& name, const Origin& origin) {
     if (!field) set(field, std::move(value), name, origin);
   }
 
   const Setting* fact(const std::string& name) const;
-  // Truth of a fact; nullopt when absent or no truth value.
+  // The truth value of a fact; nullopt when absent or not a truth value.
   std::optional<bool> fact_truth(const std::string& name) const;
   std::string fact_text(const std::string& name) const;
   std::optional<int64_t> fact_number(const std::string& name) const;
   void take_extras();
-  // The LoRA settings, made on first use.
+  // The LoRA settings, created on first use.
   LoraSettings& lora();
-  // Notes that a name or value is old or misspelt. `text`: the right one and since when.
+  // Notes that a name or value is outdated or misspelt. `text` says what is right, and since when.
   void correct(const Origin& origin, std::string text, const std::string& value);
 
  private:

@@ -1,4 +1,4 @@
-// Variables set beside a command, and what they say.
+// Environment variables set together with a command.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace headroom::doctor {
 
-// Takes one NAME=value: allocator settings, visible devices, LLaMA-Factory's and llama.cpp's options; the rest is kept
-// in job.environment.variables. The variable ends up in one of the job's lists, like a key.
+// Reads one NAME=value: settings of the allocator, visible devices, options of LLaMA-Factory and llama.cpp. Others are
+// kept in job.environment.variables. Like a key, the variable ends up in one of the job's lists.
 void apply_environment(const Origin& origin, const std::string& name, const std::string& value, Draft& draft);
 
 }  // namespace headroom::doctor

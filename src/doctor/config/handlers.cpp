@@ -142,7 +142,7 @@ std::string_view set_objective(Draft& draft, const Setting& setting, const KeyRu
 
 std::string_view set_gpus(Draft& draft, const Setting& setting, const KeyRule&) {
   const std::string word = lower(setting.text);
-  if (word == "auto" || word == "all" || word == "gpu" || word == "-1") return {};  // whatever the machine has
+  if (word == "auto" || word == "all" || word == "gpu" || word == "-1") return {};  // an unknown number
   std::optional<int64_t> count = whole_number(setting);
   if (!count && word.find(',') != std::string::npos) count = static_cast<int64_t>(split_words(word, ",").size());
   if (!count || *count < 1) return "not a number of devices";
@@ -205,7 +205,7 @@ std::string_view set_extra(Draft& draft, const Setting& setting, const KeyRule& 
   const std::optional<bool> on = setting.quoted || setting.is_list ? std::nullopt : truth(setting);
   const bool word = on && setting.text.find_first_of("0123456789") == std::string::npos && setting.text.size() > 1;
   std::string name = name_behind_dot(rule.field);
-  // One rule for many keys keeps them apart by their last part.
+  // A rule for many keys tells them apart by the last part of the path.
   if (rule.key.ends_with('*')) name += "." + setting.path.substr(setting.path.rfind('.') + 1);
   draft.set_extra(name, word ? (*on ? "true" : "false") : setting.text, setting.origin);
   return {};
@@ -283,7 +283,7 @@ void finish_bitsandbytes(Draft& draft) {
   if (four && truth(*four).value_or(false)) {
     std::string kind = lower(draft.fact_text("bnb.type"));
     if (kind.empty()) kind = lower(draft.fact_text("bnb.default_type"));
-    if (kind.empty()) kind = "fp4";  // BitsAndBytesConfig's own default
+    if (kind.empty()) kind = "fp4";  // BitsAndBytesConfig's default
     if (draft.fact_truth("bnb.nested").value_or(false)) kind += "-dq";
     draft.set(draft.job.precision.quantization, kind, "quantization", four->origin);
   } else if (eight && truth(*eight).value_or(false)) {

@@ -1,5 +1,5 @@
-// A training or serving job of another system, in terms that do not depend on that system. Readers (one per system)
-// fill it from configurations, command lines and scripts; the memory model and the remedies read it.
+// A training or serving job of another system, in terms that are the same for all systems. One reader per system fills
+// it from configurations, command lines and scripts; the memory model and the remedies use it.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,9 @@ enum class System {
 
 enum class Task { train, serve, infer };
 
-// Where a fact was read: file as given by the user, line from 1 (0: a command line given by itself), key in the user's
-// own spelling: the dotted path in YAML and JSON ("training.optimizer"), the option on a command line
-// ("--train.micro_batch_size"), the call and its argument in Python ("TrainingArguments.bf16").
+// Where a value was read. File: as given by the user. Line: from 1; 0 for a command line given by itself. Key: in the
+// user's spelling, that is the dotted path in YAML and JSON ("training.optimizer"), the option on a command line
+// ("--train.micro_batch_size"), or the call and its argument in Python ("TrainingArguments.bf16").
 struct Origin {
   std::string file;
   int64_t line = 0;
@@ -48,10 +48,10 @@ struct Grant {
   std::string partition, time_limit;
 };
 
-// The machine a job asks for.
+// The machine that a job asks for.
 struct DeviceSettings {
   std::optional<int64_t> gpus, nodes;
-  std::string gpu;  // name as written, empty when unknown
+  std::string gpu;  // as written; empty when unknown
   Grant grant;
 };
 
@@ -64,12 +64,12 @@ struct BatchSettings {
 
 struct EvaluationSettings {
   std::optional<int64_t> batch;
-  std::optional<int64_t> accumulation;  // steps after which predictions move to the host
+  std::optional<int64_t> accumulation;  // steps after which predictions are moved to the host
   std::optional<bool> loss_only;        // no logits are kept
 };
 
 struct PrecisionSettings {
-  std::optional<std::string> weights;       // of stored weights: float32, bfloat16, float16
+  std::optional<std::string> weights;       // dtype of the stored weights: float32, bfloat16, float16
   std::optional<std::string> autocast;      // compute dtype of mixed precision: bfloat16, float16, fp8; "none"
   std::optional<std::string> quantization;  // of the base weights: nf4, nf4-dq, fp4, int8, gptq, awq, fp8, none
   std::optional<bool> fake_quantised;       // quantisation-aware training
@@ -87,7 +87,7 @@ struct OptimizerSettings {
 struct ComputeSettings {
   std::optional<std::string> attention;  // eager, sdpa, flash_attention_2, ...
   std::optional<bool> checkpointing;
-  std::string checkpointing_kind;  // full, selective, attention, ... where the system says
+  std::string checkpointing_kind;  // full, selective, attention, ... if the system has kinds
   std::optional<bool> activation_offload, chunked_loss, compile, liger;
   std::optional<bool> flash_loss_upcast;  // logits kept in float32
   std::optional<bool> no_grad;            // false: inference that saves activations for a backward pass
@@ -99,7 +99,7 @@ struct LoraSettings {
   double dropout = 0;
   std::vector<std::string> targets;          // empty: the system's default
   std::vector<std::string> modules_to_save;  // trained in full
-  bool all_linear = false;                   // the system's word for every linear layer but the head
+  bool all_linear = false;                   // the system's word for every linear layer except the head
   bool dora = false;                         // a magnitude vector and a full-size product per target
 };
 
@@ -112,7 +112,7 @@ struct ParallelSettings {
   std::optional<bool> forward_prefetch, backward_prefetch, limit_all_gathers, reshard_after_forward;
   std::optional<int64_t> tensor, pipeline, context, expert;
   std::map<std::string, int64_t> buffers;  // DeepSpeed's element counts: reduce_bucket_size, sub_group_size, ...
-  bool deepspeed = false;                  // by its configuration, or by a launcher
+  bool deepspeed = false;                  // by a DeepSpeed configuration or launcher
   bool fsdp2 = false;
   bool sharded_save = false;  // each process writes its own part
 };
@@ -120,12 +120,13 @@ struct ParallelSettings {
 struct LoadSettings {
   std::optional<int64_t> workers;  // of the data loader
   std::optional<bool> pin_memory;
-  bool ram_efficient = false;  // one process reads the weights for all
-  bool from_scratch = false;   // fresh weights
+  bool ram_efficient = false;  // one process reads the weights for all others
+  bool from_scratch = false;   // random initial weights
 };
 
 struct ServingSettings {
-  std::optional<double> gpu_memory_utilization;  // vLLM's; SGLang's mem_fraction_static; server's own meaning by system
+  std::optional<double> gpu_memory_utilization;  // vLLM's gpu_memory_utilization, SGLang's mem_fraction_static, ...;
+                                                 // the exact meaning depends on the system
   std::optional<int64_t> max_model_len, max_sequences, max_batched_tokens, kv_block_size, kv_cache_bytes, gpu_layers;
   std::optional<int64_t> prefill_chunk;  // SGLang's chunked_prefill_size
   std::optional<int64_t> cpu_offload_bytes, swap_bytes;
@@ -135,41 +136,41 @@ struct ServingSettings {
 };
 
 struct EnvironmentSettings {
-  std::map<std::string, std::string> allocator;  // PYTORCH_ALLOC_CONF's settings and the like
-  std::map<std::string, std::string> variables;  // others set beside the command
+  std::map<std::string, std::string> allocator;  // settings of PYTORCH_ALLOC_CONF and similar variables
+  std::map<std::string, std::string> variables;  // other variables set with the command
 };
 
-// A key that was read, and what became of it: none is dropped silently.
+// A key that was read. Every key is kept in one of the lists below.
 struct KeyNote {
   Origin origin;
   std::string text;   // see the lists of KeyNotes
   std::string value;  // as written, cut to 200 bytes
 };
 
-// What became of the keys: each stands in exactly one of understood, irrelevant, unknown, unreadable.
+// What became of the keys. Each key is in exactly one of understood, irrelevant, unknown, unreadable.
 struct KeyNotes {
-  std::map<std::string, Origin> origins;  // a field's name (job_fields.h) -> where it was set
+  std::map<std::string, Origin> origins;  // name of a field (job_fields.h) -> where it was set
   std::vector<KeyNote> understood;        // text: the field it sets, or what it selects
   std::vector<KeyNote> irrelevant;        // text: why it takes no memory
   std::vector<KeyNote> unknown;           // text: the nearest known key, or empty
   std::vector<KeyNote>
-      unreadable;  // known keys whose value says nothing: text: why ("not a whole number in range", "$N unset")
+      unreadable;  // known keys whose value cannot be used; text: why ("not a whole number in range", "$N unset")
   std::vector<KeyNote> corrected;  // old or misspelt names, each also in a list above; text: right name, since when
-  std::vector<KeyNote> conflicts;  // set twice to different values: text: which one holds and where the other is
+  std::vector<KeyNote> conflicts;  // set twice to different values; text: which one holds and where the other is
 };
 
-// Absent means that nothing states it; the memory model then applies the system's own default and says so.
+// An absent field is stated nowhere; the memory model then uses the system's default and reports it.
 struct Job {
   System system = System::unknown;
   Task task = Task::train;
   std::string model;                            // id or path, as written
   std::optional<double> parameters;             // from --params, or stated by the configuration
-  std::map<std::string, int64_t> architecture;  // when stated: layers, hidden, heads, kv_heads, vocab, max_positions...
+  std::map<std::string, int64_t> architecture;  // if stated: layers, hidden, heads, kv_heads, vocab, max_positions...
   std::string objective;                        // sft, dpo, kto, orpo, grpo, rloo, reward, ppo, pretrain, distil, ...
   std::vector<std::string> further_models;      // reference, teacher, reward and draft models, as written
   std::string frozen;                           // layers or modules that are not trained, as written
-  std::string unseen_script;                    // that a log's command starts: it may set more than its options
-  std::string library;                          // that a script replaces the model's code with: "unsloth"
+  std::string unseen_script;                    // that a log's command starts; it may set more than the options do
+  std::string library;                          // that replaces the model's code in a script: "unsloth"
 
   DeviceSettings devices;
   BatchSettings batch;

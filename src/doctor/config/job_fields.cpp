@@ -71,7 +71,7 @@ constexpr Field<bool> kTruth[] = {
     {"eager", [](Job& j) -> Truth& { return j.serving.eager; }},
 };
 
-// A key of no field of its own; `text` as a reader writes it: "true" and "false" for truths.
+// A key without a field of its own. In `text` the readers write truth values as "true" and "false".
 struct Extra {
   std::string_view name;
   void (*set)(Job&, const std::string& text);

@@ -1,4 +1,4 @@
-// The fields of Job by name: readers' tables, a remedy's Changes and Job's origins name them so ("micro_batch",
+// The fields of Job by name. Readers' tables, the Changes of remedies and Job's origins use these names ("micro_batch",
 // "extras.liger").
 #pragma once
 
@@ -11,14 +11,13 @@
 
 namespace headroom::doctor {
 
-// The field of that name and type; nullptr where there is none.
+// The field with that name and type, else nullptr.
 std::optional<int64_t>* whole_field(Job& job, std::string_view name);
 std::optional<double>* real_field(Job& job, std::string_view name);
 std::optional<bool>* truth_field(Job& job, std::string_view name);
 std::optional<std::string>* text_field(Job& job, std::string_view name);
 
-// Sets what a key of no field of its own says, by its name behind "extras.". Most only stand in the report, and change
-// nothing.
+// Sets an extra by its name after "extras.". Most extras are only reported and have no effect.
 void set_extra_field(Job& job, std::string_view name, const std::string& text);
 
 }  // namespace headroom::doctor

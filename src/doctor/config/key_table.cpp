@@ -89,7 +89,7 @@ void apply_rule(const KeyRule& rule, const Setting& setting, Draft& draft) {
   }
 }
 
-// The nearest known key, unless it is too far to be meant: more than a third of the letters differ.
+// The nearest known key, unless more than a third of the letters differ.
 std::string suggestion(const Dialect& dialect, const std::string& key) {
   if (key.size() > 100) return {};
   const std::vector<std::string> keys = known_keys(dialect);
@@ -142,7 +142,7 @@ void apply_setting(const Dialect& dialect, const Setting& setting, Draft& draft)
     draft.job.keys.irrelevant.push_back(note_of(setting, std::string(group->why)));
     return;
   }
-  constexpr size_t kSuggestions = 200;  // a file of unknown keys is of another program
+  constexpr size_t kSuggestions = 200;  // a file with more unknown keys belongs to another program
   const bool suggests = draft.job.keys.unknown.size() < kSuggestions;
   draft.job.keys.unknown.push_back(note_of(setting, suggests ? suggestion(dialect, path) : std::string()));
 }

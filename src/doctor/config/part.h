@@ -1,4 +1,4 @@
-// What one source contributes: settings in one system's language, in the order of precedence that systems give it.
+// What one source contributes: settings of one system each, with the precedence that systems give them.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace headroom::doctor {
 
-// A later rank overrides an earlier one where both set a field.
+// A later rank overrides an earlier one that sets the same field.
 enum class Rank { accelerate, deepspeed, adapter, file, script, launcher, command };
 
 struct Part {
@@ -21,12 +21,12 @@ struct Part {
   std::string evidence;  // why this system: "key zero_optimization", "command `vllm serve`"
 };
 
-// What a source holds.
+// The content of a source.
 struct Parts {
   std::vector<Part> parts;
-  std::vector<std::pair<Origin, std::string>> references;                           // local files it names
+  std::vector<std::pair<Origin, std::string>> references;                           // local files that it names
   std::vector<std::pair<Origin, std::pair<std::string, std::string>>> environment;  // NAME, value
-  std::vector<KeyNote> irrelevant;  // keys outside any dialect, with the reason
+  std::vector<KeyNote> irrelevant;  // keys that belong to no dialect, with the reason
   std::vector<std::string> notes;
   std::map<std::string, std::string> facts;  // for the draft ("litgpt.command")
 };

@@ -19,7 +19,7 @@ std::string leaf_text(const DocumentLeaf& leaf) {
   return text;
 }
 
-// Everything but the edited key has to read as before.
+// Checks that everything except the edited key reads as before.
 void check_others(const std::string& name, const DocumentNode& before, const DocumentNode& after, const Edit& edit) {
   const auto others = [&](const DocumentNode& root) {
     std::vector<std::string> texts;

@@ -12,12 +12,12 @@ namespace headroom::doctor {
 namespace {
 
 struct Place {
-  const DocumentNode* parent = nullptr;  // the innermost mapping of the path that exists
-  const DocumentEntry* entry = nullptr;  // the key itself, when it exists
+  const DocumentNode* parent = nullptr;  // the innermost existing mapping of the path
+  const DocumentEntry* entry = nullptr;  // the key itself, if it exists
   std::vector<std::string> missing;      // parts of the path below `parent`
 };
 
-// Keys may hold dots: the longest match wins.
+// Keys may contain dots: the longest match is taken.
 Place find_place(const DocumentNode& root, const std::vector<std::string>& parts, int64_t line) {
   Place place{&root, nullptr, parts};
   while (!place.missing.empty()) {
@@ -47,7 +47,7 @@ Place find_place(const DocumentNode& root, const std::vector<std::string>& parts
 }
 
 std::vector<std::string> parts_of(const Edit& edit, const std::string& name) {
-  std::vector<std::string> parts;  // with their blanks: a quoted key may end in one
+  std::vector<std::string> parts;  // spaces included: a quoted key may end in one
   for (size_t start = 0; start <= edit.key.size();) {
     const size_t end = std::min(edit.key.find('.', start), edit.key.size());
     parts.push_back(edit.key.substr(start, end - start));
@@ -90,7 +90,7 @@ std::string indentation(const std::string& text, int64_t at) {
   return text.substr(start, first - start);
 }
 
-// A YAML scalar that reads back as this text: quoted as the old value was, or where it must be.
+// A YAML scalar that reads back as this text, quoted like the old value or where needed.
 std::string yaml_value(const std::string& value, char old_quote) {
   if (!value.empty() && (value[0] == '[' || value[0] == '{' || value[0] == '"' || value[0] == '\'')) return value;
   if (old_quote == '"') return json_string(value);
@@ -101,7 +101,7 @@ std::string yaml_value(const std::string& value, char old_quote) {
   return special && !real_number(value) ? json_string(value) : value;
 }
 
-// Byte behind the last line that belongs to the entries of a block mapping.
+// The offset after the last line of a block mapping's entries.
 size_t block_end(const std::string& text, const DocumentNode& mapping, int64_t column) {
   size_t at = line_end(text, static_cast<size_t>(mapping.entries.back().begin));
   size_t end = at;
@@ -110,7 +110,7 @@ size_t block_end(const std::string& text, const DocumentNode& mapping, int64_t c
     const std::string_view line = std::string_view(text).substr(at + 1, next - at - 1);
     const size_t first = line.find_first_not_of(" \t\r");
     if (first != std::string_view::npos) {
-      const bool item = line[first] == '-' && static_cast<int64_t>(first) == column;  // a list at its key's own column
+      const bool item = line[first] == '-' && static_cast<int64_t>(first) == column;  // a list at its key's column
       if (static_cast<int64_t>(first) <= column && !item) break;
       end = next;
     }
@@ -128,7 +128,8 @@ std::string nested_yaml(const std::vector<std::string>& missing, const std::stri
   return lines;
 }
 
-// { a: 1 }: behind its last value, on a line of its own when that has one, and with the key quoted as its siblings are.
+// { a: 1 }: inserts after the last value, on a separate line if that value has one, with the key quoted like its
+// neighbours.
 std::string add_in_braces(const std::string& text, const DocumentNode& mapping, const std::vector<std::string>& missing,
                           const std::string& value) {
   const auto key = [&](const std::string& name) {
@@ -163,14 +164,14 @@ std::string add_yaml(const std::string& text, const Place& place, const Edit& ed
   return text.substr(0, end) + (end > 0 ? "\n" : "") + lines + text.substr(end);
 }
 
-// `key: null` as `key:`, so that a section can follow.
+// Writes `key: null` as `key:`, so that a section can follow.
 std::string without_null(const std::string& text, const DocumentNode& null) {
   size_t start = static_cast<size_t>(null.begin);
   while (start > 0 && text[start - 1] == ' ') --start;
   return splice(text, static_cast<int64_t>(start), null.end, "");
 }
 
-// `key:` without a value: the value goes behind the colon.
+// `key:` without a value: the value goes after the colon.
 std::string fill_empty(const std::string& text, const DocumentEntry& entry, const std::string& value) {
   const size_t line_stop = line_end(text, static_cast<size_t>(entry.begin));
   const size_t colon = text.find(':', static_cast<size_t>(entry.begin) + entry.key.size());

@@ -12,7 +12,7 @@
 namespace headroom::doctor {
 namespace {
 
-// A Python expression: numbers, truth values, symbols and brackets stay, the rest is a string.
+// A Python expression. Numbers, truth values, symbols and brackets are kept; anything else becomes a string.
 std::string python_value(const std::string& value, char old_quote) {
   if (value == "true" || value == "false") return value == "true" ? "True" : "False";
   if (value == "null") return "None";
@@ -46,7 +46,7 @@ std::string indentation(const std::string& text, size_t at) {
   return text.substr(start, std::min(text.find_first_not_of(" \t", start), text.size()) - start);
 }
 
-// The call whose callee ends in `callee`, at that line when one is given; the last one otherwise.
+// The call whose callee ends in `callee`, at that line if one is given, else the last one.
 const PythonCall* find_call(const PythonScript& script, const std::string& callee, int64_t line) {
   const PythonCall* found = nullptr;
   for (const PythonCall& call : script.calls) {
@@ -57,7 +57,7 @@ const PythonCall* find_call(const PythonScript& script, const std::string& calle
   return found;
 }
 
-// Behind the last argument: on a line of its own where the others are, else behind a comma.
+// Inserts after the last argument: on a separate line if the others are, else after a comma.
 std::string add_argument(const std::string& text, const PythonCall& call, const std::string& argument) {
   const size_t close = static_cast<size_t>(call.end) - 1;
   if (call.arguments.empty()) return splice(text, static_cast<int64_t>(close), static_cast<int64_t>(close), argument);
@@ -70,7 +70,7 @@ std::string add_argument(const std::string& text, const PythonCall& call, const 
   const std::string lead = own_lines ? "\n" + indentation(text, end) : " ";
   const size_t at = has_comma ? comma + 1 : end;
   const std::string tail = has_comma && own_lines ? "," : "";
-  // A comment behind the last argument stays on its line.
+  // A comment after the last argument stays on its line.
   size_t after = at;
   if (own_lines) {
     const size_t stop = std::min(text.find('\n', at), close);
@@ -86,7 +86,7 @@ bool names_option(const std::string& word, const std::string& key) {
          word.find_first_not_of('-') != std::string::npos;
 }
 
-// The command that holds the option, else the one with the most words that are options.
+// The command that has the option, else the one with the most options.
 const ShellCommand* find_command(const std::vector<ShellCommand>& commands, const std::string& key) {
   const ShellCommand* best = nullptr;
   int64_t most = -1;
@@ -106,13 +106,13 @@ const ShellCommand* find_command(const std::vector<ShellCommand>& commands, cons
   return best;
 }
 
-// An option without a value is a flag: "true" leaves it alone, "false" takes it out.
+// An option without a value is a flag: "true" keeps it, "false" removes it.
 bool is_truth(const std::string& value) { return lower(value) == "true" || lower(value) == "false"; }
 
 std::string remove_words(const std::string& text, int64_t begin, int64_t end) {
   size_t from = static_cast<size_t>(begin);
   while (from > 0 && (text[from - 1] == ' ' || text[from - 1] == '\t')) --from;
-  // An option on a line of its own takes its joined line with it.
+  // An option on a separate line is removed with its line continuation.
   if (from >= 2 && text[from - 1] == '\n' && text[from - 2] == '\\') {
     from -= 2;
     while (from > 0 && text[from - 1] == ' ') --from;
@@ -179,7 +179,7 @@ std::string patch_python(const std::string& name, const std::string& text, const
   const PythonScript script = read_python_calls(text, name);
   const size_t dot = edit.key.rfind('.');
   if (edit.remove) refuse(name, 1, edit.key, "arguments of Python are set, not removed");
-  if (dot == std::string::npos) {  // a variable at the head of the script
+  if (dot == std::string::npos) {  // a variable at the top of the script
     for (size_t i = script.assignments.size(); i > 0; --i) {
       const PythonAssignment& made = script.assignments[i - 1];
       if (made.name != edit.key || made.value.end <= made.value.begin) continue;
@@ -213,7 +213,7 @@ std::string patch_command(const std::string& name, const std::string& text, cons
   }
   const bool off = edit.key.starts_with("-") && lower(edit.value) == "false";
   if (edit.remove || off) return text;
-  // Added behind the last word, in the style of the others: one per line where they are.
+  // Appends after the last word, in the style of the others: one per line if they are.
   const CommandWord* last = nullptr;
   for (const CommandWord& word : words)
     if (word.end > 0 && (!last || word.end > last->end)) last = &word;

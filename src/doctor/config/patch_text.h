@@ -1,4 +1,4 @@
-// The edits of one language each: patch.h says what they promise.
+// The editor of each language; patch.h states what they guarantee.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ std::string patch_json(const std::string& name, const std::string& text, const E
 std::string patch_python(const std::string& name, const std::string& text, const Edit& edit);
 std::string patch_command(const std::string& name, const std::string& text, const Edit& edit);
 
-// What stands at this line is not a place that can be edited by itself.
+// The value at this line cannot be edited on its own.
 [[noreturn]] inline void refuse(const std::string& name, int64_t line, const std::string& key, const std::string& why) {
   throw Error(ErrorKind::usage, fmt::format("{}:{}: cannot edit '{}': {}", name, line, key, why),
               "change this line by hand");

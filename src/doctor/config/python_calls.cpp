@@ -39,7 +39,7 @@ std::optional<double> compute(const std::string& symbol, double a, double b) {
   return std::isfinite(result) ? std::optional(result) : std::nullopt;
 }
 
-// Bounds what a name can stand for, so that names that double each other stay small.
+// Limits the size of a name's value, so that names that double each other stay small.
 size_t weight(const PythonValue& value) {
   size_t total = 1 + value.text.size() / 64;
   for (const PythonValue& item : value.items) total += weight(item);
@@ -53,7 +53,7 @@ bool is_one_of(const std::string& text, std::initializer_list<std::string_view> 
 
 class CallReader {
  public:
-  // `defaults`: gathered by an earlier reading.
+  // `defaults`: collected by an earlier pass.
   CallReader(std::string_view text, const std::vector<PythonToken>& tokens, ScriptDefaults defaults)
       : text_(text), tokens_(tokens), defaults_(std::move(defaults)) {}
 
@@ -135,7 +135,7 @@ class CallReader {
     take();
   }
 
-  // Default values of a function's parameters stand like arguments.
+  // Default values of a function's parameters are read like arguments.
   void function() {
     if (token().first) parameters_.clear();
     PythonCall call;
@@ -174,7 +174,7 @@ class CallReader {
     script_.assignments.push_back(std::move(made));
   }
 
-  // `value` where it is used.
+  // `value` as it is at a use.
   static PythonValue used_at(const PythonValue& place, const PythonValue& value) {
     PythonValue result = value;
     result.line = place.line;
@@ -182,7 +182,7 @@ class CallReader {
     result.end = place.end;
     return result;
   }
-  // The default of an option behind "args."; `place` is the dotted name.
+  // The default of an option read as "args.NAME"; `place` is the dotted name.
   PythonValue with_default(const PythonValue& place, const std::string& dotted) const {
     const PythonValue* value = defaults_.of(dotted);
     const bool goes_on = is(".") || is("(") || is("[");
@@ -204,7 +204,7 @@ class CallReader {
     value.begin = value.end = token().begin;
     return value;
   }
-  // The value ends with the token before at_.
+  // The value ends before at_.
   void finish(PythonValue& value) const {
     if (at_ == 0) return;
     value.end = std::max(tokens_[std::min(at_, tokens_.size()) - 1].end, value.begin);
@@ -213,7 +213,7 @@ class CallReader {
     value.text = std::string(text_.substr(begin, std::min<size_t>(80, static_cast<size_t>(value.end) - begin)));
   }
 
-  // A whole expression: what cannot be evaluated is unknown, but its calls are collected.
+  // A whole expression. One that cannot be evaluated is unknown, but its calls are still collected.
   PythonValue expression(int depth) {
     if (token().kind == Token::name &&
         is_one_of(token().text, {"not", "await", "lambda", "yield", "return", "with", "assert", "if", "elif", "while",
@@ -351,7 +351,7 @@ class CallReader {
     return trailers(std::move(value), text, depth);
   }
 
-  // .attribute, (arguments) and [index] behind a primary.
+  // .attribute, (arguments) and [index] after a primary.
   PythonValue trailers(PythonValue value, std::string dotted, int depth) {
     while (true) {
       if (dotted.size() > 200) dotted.erase(0, dotted.size() - 200);
@@ -386,7 +386,7 @@ class CallReader {
     }
   }
 
-  // at_ is on "(".
+  // at_ is at "(".
   void arguments(PythonCall& call, int depth) {
     ++at_;
     while (at_ < tokens_.size() && !is(")")) {
@@ -406,7 +406,7 @@ class CallReader {
     std::string name;
     const bool unpacks = is("**");
     if (unpacks) ++at_;
-    if (token().kind == Token::name && is(":", 1)) {  // a parameter with its type
+    if (token().kind == Token::name && is(":", 1)) {  // a parameter with a type annotation
       name = token().text;
       at_ += 2;
       expression(depth);
@@ -423,7 +423,7 @@ class CallReader {
     }
   }
 
-  // A list, tuple, set or dict; at_ is on its bracket.
+  // A list, tuple, set or dict; at_ is at its bracket.
   PythonValue bracket(int depth) {
     PythonValue value = started();
     const bool parenthesis = is("(");
@@ -464,7 +464,7 @@ class CallReader {
   PythonToken past_end_;
   std::map<std::string, int> assigned_;
   std::map<std::string, PythonValue> constants_;
-  std::map<std::string, PythonValue> parameters_;  // of the function that is read
+  std::map<std::string, PythonValue> parameters_;  // of the current function
   ScriptDefaults defaults_, found_;
   PythonScript script_;
   size_t at_ = 0;

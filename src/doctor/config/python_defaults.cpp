@@ -10,7 +10,7 @@ namespace {
 using Kind = PythonValue::Kind;
 constexpr size_t kMaxOptions = 10'000;
 
-// Objects that hold a script's options.
+// Names of objects that hold a script's options.
 bool holds_options(std::string_view name) {
   for (const std::string_view word : {"args", "opt", "opts", "options", "FLAGS", "flags", "script_args", "model_args",
                                       "data_args", "training_args", "train_args", "hparams", "config", "cfg"})

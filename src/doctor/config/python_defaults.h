@@ -1,4 +1,4 @@
-// Defaults that a Python script gives its own options: argparse's and those of dataclass fields.
+// Defaults that a Python script gives its options: argparse options and dataclass fields.
 #pragma once
 
 #include <map>
@@ -14,12 +14,12 @@ bool is_constant(const PythonValue& value);
 class ScriptDefaults {
  public:
   bool empty() const { return values_.empty(); }
-  // A dataclass's `name: type = 4` or `name: type = field(default=4)`.
+  // A dataclass field: `name: type = 4` or `name: type = field(default=4)`.
   void note_field(const std::string& name, const PythonValue& value);
   // parser.add_argument("--lora-r", default=8), or a flag.
   void note_argument(const PythonCall& call);
-  // The default of the option behind "args.lora_r"; null when the name holds no options, or the option has no constant
-  // default, or two different ones.
+  // The default of the option read as "args.lora_r". Null when the name does not hold options, or when the option has
+  // no constant default or two different ones.
   const PythonValue* of(const std::string& dotted) const;
 
  private:

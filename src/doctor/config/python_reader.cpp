@@ -14,13 +14,14 @@ namespace {
 
 using Kind = PythonValue::Kind;
 
-// Callees (their last part) whose arguments are settings. `first`: what the first argument without a name says.
+// Calls, by the last part of the callee, whose arguments are settings. `first`: the meaning of a first positional
+// argument.
 struct CallRule {
   std::string_view callees;  // blank-separated
   DialectOf dialect;
   std::string_view prefix;
   std::string_view first;
-  bool strict = true;  // false: arguments that no table knows are objects of the script
+  bool strict = true;  // false: an argument that no table knows is an object of the script
 };
 
 constexpr CallRule kCalls[] = {
@@ -62,7 +63,7 @@ constexpr CallRule kCalls[] = {
     {"Fabric", litgpt_dialect, "", "", false},
 };
 
-// The call itself is a setting, under the name of the rule of PyTorch's table.
+// The call itself is a setting; its name is that of the rule in PyTorch's table.
 struct PlainCall {
   std::string_view callee, path;
 };
@@ -121,7 +122,7 @@ bool is_optimizer(const std::string& callee) {
                                                     : contains(kOptimizers, callee);
 }
 
-// torch.bfloat16 and ShardingStrategy.FULL_SHARD say what they are; args.batch_size does not.
+// torch.bfloat16 and ShardingStrategy.FULL_SHARD are constants; args.batch_size is not.
 bool is_symbol(const std::string& name) {
   const std::string head = name.substr(0, name.find('.'));
   if (!head.empty() && head[0] >= 'A' && head[0] <= 'Z' &&
@@ -131,14 +132,14 @@ bool is_symbol(const std::string& name) {
          contains("torch transformers bnb bitsandbytes peft trl oumi optim", head);
 }
 
-// CPUOffload(offload_params=True), Path("x"): a call that wraps one constant.
+// CPUOffload(offload_params=True), Path("x"): a call around one constant.
 const PythonValue* wrapped(const PythonValue& value) {
   if (value.kind != Kind::call || value.entries.size() != 1) return nullptr;
   const PythonValue& inside = value.entries.front().value;
   return inside.kind == Kind::string || inside.kind == Kind::number || inside.kind == Kind::boolean ? &inside : nullptr;
 }
 
-// The constant that a value is, as a setting's.
+// The setting's text for a constant value.
 void fill(Setting& setting, const PythonValue& value) {
   setting.text = value.text;
   setting.is_null = value.kind == Kind::none;
@@ -177,7 +178,7 @@ class ScriptReader {
   }
 
  private:
-  // A script that loads a model and has no trainer, optimizer or backward pass predicts only.
+  // A script that loads a model and has no trainer, optimizer or backward pass only predicts.
   void note_inference() {
     bool trains = false, gradients = true;
     for (const PythonCall& call : script_.calls) {
@@ -201,7 +202,7 @@ class ScriptReader {
     note_replaced_modules();
   }
 
-  // Libraries that load or train a model by modules and kernels of their own, which the memory model does not know.
+  // Libraries that load or train a model with their own modules and kernels, which the memory model does not know.
   void note_replaced_modules() {
     for (const std::string& import : script_.imports)
       for (const char* library : {"unsloth", "colossalai", "llmfoundry", "composer", "open_flamingo", "ludwig"})
@@ -257,7 +258,7 @@ class ScriptReader {
     part_of(dialect, callee).settings.push_back(std::move(setting));
   }
 
-  // What rests on the script's own defaults.
+  // The note on values that are the script's own defaults.
   void note_assumed() {
     if (assumed_.empty()) return;
     std::string names;
@@ -302,7 +303,7 @@ class ScriptReader {
         const bool constant = value.kind == Kind::string || value.kind == Kind::number || is_symbol(value.text);
         const bool taken = first && !rule.first.empty() && constant && value.kind != Kind::call;
         first = false;
-        if (!taken) continue;  // an object that is passed on, as in FSDP(model)
+        if (!taken) continue;  // an object passed on, as in FSDP(model)
         key = rule.first;
       }
       const bool model = key == "model" && &dialect == &trl_dialect();
@@ -324,7 +325,7 @@ class ScriptReader {
       if (last == std::string(objective) + "config") parts_.facts["trl.objective"] = objective;
   }
 
-  // Tokenizers, processors and configs have from_pretrained too; the second model is a reference or a teacher.
+  // Tokenizers, processors and configs have from_pretrained too. The second model is a reference or a teacher.
   void read_model(const PythonCall& call) {
     const std::string owner = lower(call.callee.substr(0, call.callee.rfind('.')));
     for (const char* other : {"tokenizer", "processor", "config", "extractor", "scheduler", "dataset", "peftmodel"})
@@ -342,7 +343,7 @@ class ScriptReader {
         add(trl_dialect(), call.callee, setting_at(value.line, "ref_model", call.callee), value.text);
   }
 
-  // Unsloth loads in 4 bits and in 16-bit types unless told otherwise, and checkpoints every layer.
+  // By default Unsloth loads in 4 bits, with 16-bit types, and checkpoints every layer.
   void note_unsloth_defaults(const PythonCall& call) {
     bool stated = false;
     for (const auto& [name, value] : call.arguments)
@@ -356,7 +357,7 @@ class ScriptReader {
     add_plain(call, "checkpoint");
   }
 
-  // PyTorch's default is float16 on CUDA, bfloat16 on the CPU.
+  // PyTorch's default is float16 on CUDA and bfloat16 on the CPU.
   void read_autocast(const PythonCall& call) {
     bool cpu = call.callee.find("cpu") != std::string::npos;
     for (const auto& [name, value] : call.arguments) {
@@ -367,7 +368,7 @@ class ScriptReader {
         cpu ? "bfloat16" : "float16");
   }
 
-  // model.half(), model.to(torch.bfloat16): only a model's cast says what the weights are.
+  // model.half(), model.to(torch.bfloat16): only a cast of a model tells the type of the weights.
   void read_cast(const PythonCall& call, const std::string& last) {
     const bool model = lower(call.callee).find("model") != std::string::npos || call.callee[0] == '.';
     if (last != "set_default_dtype" && (!model || call.callee == last)) return;
@@ -417,11 +418,11 @@ class ScriptReader {
   const PythonScript& script_;
   Parts parts_;
   std::vector<Part> found_;
-  std::vector<std::string> assumed_;  // arguments whose values are defaults of the script
+  std::vector<std::string> assumed_;  // arguments whose values are the script's defaults
   bool has_model_ = false;
 };
 
-// The code of a notebook, and for each of its lines that of the notebook's text.
+// The code of a notebook, and for each line of it the line in the notebook's file.
 struct NotebookCode {
   std::string text;
   std::vector<int64_t> lines;

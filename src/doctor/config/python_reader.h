@@ -1,4 +1,4 @@
-// Python scripts and notebooks: the arguments of the calls that bear on memory.
+// Reads Python scripts and notebooks: the arguments of calls that affect memory.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace headroom::doctor {
 
-// Throws Error(format) with file and line when the text is malformed or makes no call that doctor knows.
+// Throws Error(format) with file and line when the text is malformed or has no call that doctor knows.
 Parts read_python(const std::string& name, const std::string& text);
-// The code cells of a Jupyter notebook, one after the other; lines are those of the notebook's own text.
+// The code cells of a Jupyter notebook, in order. Line numbers are those of the notebook's file.
 Parts read_notebook(const std::string& name, const std::string& text);
 
 }  // namespace headroom::doctor

@@ -43,7 +43,7 @@ class PythonReader {
     } else if (c == '\\' && (peek(1) == '\n' || peek(1) == '\r')) {
       at_ += peek(1) == '\r' && peek(2) == '\n' ? 3 : 2;
       ++line_;
-      line_start_ = std::string_view::npos;  // a joined line starts no statement
+      line_start_ = std::string_view::npos;  // a joined line does not start a statement
     } else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\0') {
       ++at_;
     } else if (const size_t prefix = string_prefix(); prefix != std::string_view::npos) {
@@ -57,7 +57,7 @@ class PythonReader {
     }
   }
 
-  // Length of the prefix of the string that starts here; npos when none does.
+  // Length of the prefix of a string that starts here; npos if none does.
   size_t string_prefix() const {
     size_t length = 0;
     while (length < 3 && peek(length) && std::string_view("rRbBuUfFtT").find(peek(length)) != std::string_view::npos)
@@ -146,7 +146,7 @@ class PythonReader {
     add_string(begin, line, std::move(value), interpolated);
   }
 
-  // At a backslash. Escapes that no option holds (\x, \u, \N) stay as written.
+  // At a backslash. Escapes that options do not contain (\x, \u, \N) stay as written.
   void append_escape(std::string& value, bool raw) {
     const char c = peek(1);
     line_ += c == '\n';

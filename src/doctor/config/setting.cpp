@@ -9,7 +9,7 @@ namespace {
 
 std::string scalar_text(const DocumentNode& node) { return node.kind == DocumentNode::Kind::null ? "null" : node.text; }
 
-// The scalars of a list and of the lists in it.
+// The scalars of a list, nested lists included.
 void add_items(const DocumentNode& node, Setting& setting) {
   for (const DocumentNode& item : node.items) {
     if (!item.items.empty()) {
@@ -21,7 +21,7 @@ void add_items(const DocumentNode& node, Setting& setting) {
   }
 }
 
-// Interpolations of OmegaConf and placeholders for people to fill in.
+// OmegaConf's interpolations, and placeholders for the user to fill in.
 std::string why_unreadable(std::string_view text) {
   if (text.find("${") != std::string_view::npos) return "an interpolation that this file does not resolve";
   if (text.size() > 2 && text.front() == '<' && text.back() == '>' && text.find('|') == std::string_view::npos &&

@@ -1,4 +1,4 @@
-// One key with its value, wherever it was written.
+// A key with its value, from any kind of source.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,23 @@
 namespace headroom::doctor {
 
 struct Setting {
-  std::string path;  // for tables: dotted, '-' written '_', without leading dashes
+  std::string path;  // for table lookup: dotted, '-' written as '_', without leading dashes
   Origin origin;     // as the user wrote it
   std::string text;  // of a scalar; of a Python name or call: the dotted name
   bool is_null = false;
   bool is_list = false;
-  bool quoted = false;             // in YAML "no" is a word, no is false
-  std::vector<std::string> items;  // of a list, and of a scalar: itself
-  std::string unreadable;          // non-empty: why the value cannot be known ("$BATCH is not set here")
+  bool quoted = false;             // in YAML, quoted "no" is a word and plain no is false
+  std::vector<std::string> items;  // of a list; a scalar has itself
+  std::string unreadable;          // if not empty: why the value cannot be known ("$BATCH is not set here")
 };
 
-// The setting that a leaf of a document makes. `prefix` goes in front of its path.
+// Makes a setting from a leaf of a document. `prefix` is put before its path.
 Setting setting_of(const DocumentLeaf& leaf, const std::string& file);
-// '-' to '_', leading dashes removed; dots stay.
+// '-' becomes '_', leading dashes are removed, dots stay.
 std::string table_key(std::string_view key);
 
-// What a value says; nullopt when it says no such thing. Numbers may be written 5e8, 1_000, 4.0 and, quoted or not, as
-// text; truth values as Python, YAML 1.1 and HfArgumentParser take them.
+// The value of a setting; nullopt when it has another type. Numbers may be written 5e8, 1_000, 4.0, also in quotes;
+// truth values as in Python, YAML 1.1 and HfArgumentParser.
 std::optional<bool> truth(const Setting& setting);
 std::optional<int64_t> whole_number(const Setting& setting);
 std::optional<double> real_number(const Setting& setting);
@@ -37,7 +37,7 @@ std::optional<int64_t> whole_number(std::string_view text);
 std::optional<double> real_number(std::string_view text);
 
 std::string lower(std::string_view text);
-// Words between any of `separators`, without blanks around them and without empty ones.
+// Splits at any of `separators`; trims spaces and drops empty words.
 std::vector<std::string> split_words(std::string_view text, std::string_view separators);
 
 }  // namespace headroom::doctor

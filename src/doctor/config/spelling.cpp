@@ -7,7 +7,7 @@
 namespace headroom::doctor {
 namespace {
 
-// Systems that build on another take its keys.
+// The system whose keys this one also takes.
 System base_of(System system) {
   switch (system) {
     case System::trl:
@@ -20,7 +20,7 @@ System base_of(System system) {
   }
 }
 
-// Axolotl has its own keys for what it renames, transformers' words for values.
+// Axolotl has its own names for some values and uses those of transformers for the others.
 std::string word_of(System system, const std::string& field, const std::string& value) {
   for (System at = system; at != System::unknown; at = base_of(at))
     for (const ValueWord& word : value_words())
@@ -35,7 +35,7 @@ std::string key_of(System system, const std::string& field) {
   return {};
 }
 
-// Whose words the key at that place takes: a part of the job may be DeepSpeed's or Accelerate's file.
+// The system that the key belongs to: a part of the job may be a file of DeepSpeed or Accelerate.
 System system_of_key(const Job& job, const std::string& key) {
   if (key.starts_with("zero_optimization") || key == "train_micro_batch_size_per_gpu") return System::deepspeed;
   if (key.find("fsdp_config") != std::string::npos || key == "mixed_precision" || key.starts_with("--fsdp_"))
@@ -76,7 +76,7 @@ std::string python_call(System system, const std::string& key) {
   return (key == "dtype" || key == "attn_implementation" ? "from_pretrained." : "TrainingArguments.") + key;
 }
 
-// Keys that say several things at once: one field cannot be set there alone.
+// Keys that set several things at once: they cannot set one field alone.
 bool is_composite(const std::string& key, const std::string& field) {
   const std::string last = key.substr(key.find_last_of(".-") + 1);
   if (last == "_component_") return field != "optimizer" && field != "model";
@@ -84,14 +84,14 @@ bool is_composite(const std::string& key, const std::string& field) {
          last == "finetuning_type" || last == "use_peft";
 }
 
-// transformers has a key per type of mixed precision.
+// transformers has one key per type of mixed precision.
 std::optional<std::string> autocast_key(const Job& job, const std::string& value) {
   if (value != "bfloat16" && value != "float16") return std::nullopt;
   const std::string key = value == "bfloat16" ? "bf16" : "fp16";
   const auto origin = job.keys.origins.find("autocast");
   if (origin != job.keys.origins.end() && job.precision.autocast.value_or("none") != "none" &&
       !origin->second.key.ends_with(key))
-    return std::nullopt;  // the other one would have to go first
+    return std::nullopt;  // the other key would have to be removed first
   return key;
 }
 

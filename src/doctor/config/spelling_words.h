@@ -1,4 +1,4 @@
-// The keys and words in which each system writes a job's fields. Data alone; spelling.cpp looks them up.
+// Names that each system uses for a job's fields and values. Data only; spelling.cpp looks them up.
 #pragma once
 
 #include <span>
@@ -8,13 +8,13 @@
 
 namespace headroom::doctor {
 
-// The key that a field has when a job states it for the first time.
+// The key for a field that no source sets yet.
 struct MainKey {
   System system;
   std::string_view field, key;
 };
 
-// The system's own word for a canonical value. Systems without a row write the canonical word itself.
+// The system's name for a canonical value. Systems without a row use the canonical name.
 struct ValueWord {
   System system;
   std::string_view field, value, word;

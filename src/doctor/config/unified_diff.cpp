@@ -23,11 +23,11 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 }
 
 struct Change {
-  size_t before, after;              // first differing lines
-  size_t before_count, after_count;  // how many differ
+  size_t before, after;              // first differing line of each text
+  size_t before_count, after_count;  // number of differing lines
 };
 
-// Edits touch few lines: walks both texts and, at a difference, takes the nearest pair of lines that agree again.
+// Edits touch few lines: walks both texts, and at a difference takes the nearest pair of lines that are equal again.
 std::vector<Change> changes_of(const std::vector<std::string_view>& a, const std::vector<std::string_view>& b) {
   std::vector<Change> changes;
   size_t i = 0, j = 0;

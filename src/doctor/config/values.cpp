@@ -99,7 +99,7 @@ constexpr Spelling kAttention[] = {
     {"paged|eager", "eager"},
 };
 
-// Written so in manuals and issues, refused by transformers.
+// Common in manuals and issues, refused by transformers.
 constexpr Spelling kMisspeltAttention[] = {
     {"flash_attention2", "flash_attention_2"},
     {"flash_attn_2", "flash_attention_2"},
@@ -128,7 +128,7 @@ std::optional<std::string> lookup(const Spelling (&table)[N], std::string_view w
 
 std::string canonical_optimizer(std::string_view text) {
   std::string word = last_part(text);
-  // OptimizerNames.ADAMW_TORCH is its name in lower case but for this one.
+  // The values of OptimizerNames are their names in lower case, except this one.
   if (word == "adamw_bnb") return "adamw_8bit";
   return lookup(kOptimizers, word).value_or(word);
 }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr char kEscape = '\x1b';
 
-// Length of the escape sequence at `at` (its introducer included), 0 when there is none.
+// Length of the escape sequence at `at`, with its introducer; 0 when there is none.
 size_t ansi_length(std::string_view s, size_t at) {
   size_t introducer = 0;
   if (s[at] == kEscape) {
@@ -24,7 +24,7 @@ size_t ansi_length(std::string_view s, size_t at) {
   }
   size_t end = at + introducer;
   if (end >= s.size()) return introducer;
-  if (s[end] == ']') {  // operating system command: ended by BEL or ESC backslash
+  if (s[end] == ']') {  // an operating system command ends with BEL or ESC backslash
     while (end < s.size() && s[end] != '\a' && s[end] != kEscape) ++end;
     return std::min(s.size(), end + 1) - at;
   }
@@ -62,7 +62,7 @@ uint32_t hexadecimal(std::string_view digits) {
   return value;
 }
 
-// The JSON string that starts after the quote at `at`, unescaped; a cut string gives what there is.
+// The unescaped JSON string after the quote at `at`; a truncated string gives what is there.
 std::string json_string(std::string_view s, size_t at) {
   std::string text;
   for (; at < s.size() && s[at] != '"'; ++at) {
@@ -94,7 +94,7 @@ std::string json_string(std::string_view s, size_t at) {
   return text;
 }
 
-// The text that a JSON record of a container's or service's log carries; nullopt when the line is no such record.
+// The text in a JSON record of a container's or service's log; nullopt when the line is not such a record.
 std::optional<std::string> text_of_json_record(std::string_view line) {
   const size_t start = line.find_first_not_of(' ');
   if (start == std::string_view::npos || line[start] != '{') return std::nullopt;
@@ -140,7 +140,7 @@ void clean_piece(std::string_view raw, bool may_be_json, std::vector<CleanLine>&
   lines.push_back(std::move(line));
 }
 
-// Length of the valid UTF-8 sequence at `at`, 0 when the bytes there are none.
+// Length of the valid UTF-8 sequence at `at`; 0 when the bytes are not valid.
 size_t utf8_length(std::string_view s, size_t at) {
   const auto byte = [&](size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
   const unsigned lead = byte(at);

@@ -1,4 +1,4 @@
-// cuBLAS, cuDNN and NCCL, which report a full device as failures of their own, and the bare CUDA driver and runtime.
+// cuBLAS, cuDNN and NCCL, which report a full device as their own errors, and the plain CUDA driver and runtime.
 #include "doctor/messages/recognisers.h"
 
 namespace headroom::doctor {
@@ -10,8 +10,8 @@ void gpu_field(Reading& r) {
 }
 
 // "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", "failed to create cublas handle: ...",
-// "CUBLAS failure 3: CUBLAS_STATUS_ALLOC_FAILED ; GPU=0". NOT_INITIALIZED is how a full device looks when the handle is
-// created.
+// "CUBLAS failure 3: CUBLAS_STATUS_ALLOC_FAILED ; GPU=0". On a full device, creating the handle can also fail with
+// NOT_INITIALIZED.
 bool cublas(Reading& r) {
   const size_t status = r.body();
   const bool alloc = r.at(status, "alloc_failed");
@@ -45,7 +45,7 @@ bool cudnn(Reading& r) {
 }
 
 // "Unable to find a valid cuDNN algorithm to run convolution", "FIND was unable to find an engine to execute this
-// computation": no algorithm's workspace fits.
+// computation": the workspace of no algorithm fits.
 bool cudnn_search(Reading& r) {
   r.hint("disguised");
   r.identify("cudnn", "cudnn_search");

@@ -1,5 +1,5 @@
 // llama.cpp and Ollama. One failure prints several lines: the backend's, with MiB to two digits, then the caller's,
-// with exact bytes and the name of the buffer (CUDA0, Vulkan0, ...); all of them are one message.
+// with exact bytes and the buffer's name (CUDA0, Vulkan0, ...). Together they are one message.
 #include <array>
 #include <cctype>
 #include <cstdlib>
@@ -13,7 +13,7 @@ struct Marker {
   std::string_view words;
   std::string_view phase;
 };
-// What the failed buffer was for, by the lines around.
+// The purpose of the failed buffer, by the lines around it.
 constexpr std::array<Marker, 9> kPurposes = {{{"gallocr", "compute_buffer"},
                                               {"graph_reserve", "compute_buffer"},
                                               {"computebuffer", "compute_buffer"},
@@ -34,7 +34,7 @@ void device_of_buffer(Reading& r, size_t name) {
   if (word != "cpu") r.device(at);
 }
 
-// Reads on: lines that follow within the same failure, and takes the exact size when one of them gives it.
+// Reads further lines of the same failure, and takes the exact size if one of them has it.
 void caller_lines(Reading& r) {
   constexpr std::string_view kBuffer = "bufferofsize";
   for (int line = 0; line < 4; ++line) {
@@ -45,7 +45,7 @@ void caller_lines(Reading& r) {
     if (!size) continue;
     if (const auto exact = quantity_at(r.text(), *size, kBare | kIec)) {
       const auto known = r.message.requested_bytes;
-      // The same request, told exactly; another one (a retry of another size) keeps the first.
+      // The exact size of the same request. For a different request (a retry of another size) the first one is kept.
       if (!known || std::abs(*known - exact->bytes) <= 2 * 10486) {
         r.message.requested_bytes.reset();
         r.message.figures.clear();
@@ -90,7 +90,7 @@ bool backend_buffer(Reading& r) {
   return true;
 }
 
-// "ggml_gallocr_reserve_n: failed to allocate CUDA0 buffer of size 292926534144" with its first line missing
+// "ggml_gallocr_reserve_n: failed to allocate CUDA0 buffer of size 292926534144" when the first line is missing
 bool caller(Reading& r) {
   if (!r.follows("failedtoallocate", r.body(), 40)) return false;
   finish(r, "ggml_buffer");
@@ -126,7 +126,7 @@ bool cuda_error(Reading& r) {
   return true;
 }
 
-// "ggml_cuda_host_malloc: failed to allocate 1024.00 MiB of pinned memory: out of memory": the program goes on
+// "ggml_cuda_host_malloc: failed to allocate 1024.00 MiB of pinned memory: out of memory": the program continues
 bool pinned(Reading& r) {
   const auto failed = r.after("failedtoallocate", r.body(), 8);
   if (!failed) return false;
@@ -166,7 +166,7 @@ bool llama_context(Reading& r) {
   return true;
 }
 
-// "kIOGPUCommandBufferCallbackErrorOutOfMemory" below ggml's Metal backend; MLX has its own row
+// "kIOGPUCommandBufferCallbackErrorOutOfMemory" of ggml's Metal backend; MLX has a separate row
 bool metal(Reading& r) {
   if (!r.near_before(r.trigger(), "ggml", 240)) return false;
   r.identify("llama.cpp", "ggml_metal");

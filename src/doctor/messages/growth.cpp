@@ -22,13 +22,13 @@ struct Series {
   bool has_gap = true, has_tokens = true;
 };
 
-// Without the first tenth: caches, autotuning and the optimizer's states grow there in every job.
+// Drops the first tenth: there, caches, autotuning and optimizer states grow in every job.
 Series settled(const std::vector<MemorySample>& samples) {
   Series series;
   double last = 0;
   for (size_t i = std::max<size_t>(1, samples.size() / 10); i < samples.size(); ++i) {
     const MemorySample& sample = samples[i];
-    // A restarted count goes on from where it was.
+    // After a restart the step count continues from its last value.
     const double step = series.step.empty() || sample.step > last ? sample.step : last + 1;
     last = step;
     series.step.push_back(step);
@@ -42,7 +42,7 @@ Series settled(const std::vector<MemorySample>& samples) {
   return series;
 }
 
-// A rise that is certain, matters, and goes on in the second half (a warm-up ends).
+// A rise that is certain, large enough, and continues in the second half (a warm-up does not).
 bool rises(const std::vector<double>& x, const std::vector<double>& y, double scale, Trend& trend) {
   trend = theil_sen(x, y);
   if (trend.score < 3 || trend.rise < 0.01 * scale || trend.rise < 2 * trend.noise) return false;
@@ -69,7 +69,7 @@ bool follows_length(const Series& s, Growth& growth) {
   if (!s.has_tokens) return false;
   const double correlation = rank_correlation(s.tokens, s.bytes);
   if (correlation < 0.7) return false;
-  // The slope over tokens; what is left must not rise by itself.
+  // The slope over tokens. What it leaves unexplained must not rise over time.
   std::vector<size_t> order(s.tokens.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return s.tokens[a] < s.tokens[b]; });
@@ -139,7 +139,7 @@ bool periodic(const Series& s, double middle, Growth& growth) {
   return true;
 }
 
-// Without token counts: wide swings from sample to sample, no trend, no period.
+// Without token counts: large swings from sample to sample, without trend or period.
 bool varies(const Series& s, double middle, Growth& growth) {
   if (s.has_tokens) return false;
   std::vector<double> jumps;

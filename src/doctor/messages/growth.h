@@ -1,5 +1,5 @@
-// How a job's memory develops: leaking, following the length of its batches, peaking at evaluations or saves, or
-// fragmenting. Robust statistics only: Theil and Sen's slope, Mann and Kendall's test, medians and rank correlation.
+// How a job's memory develops over time: it leaks, follows the length of the batches, peaks at evaluations or saves, or
+// fragments. Uses robust statistics only: the Theil-Sen slope, the Mann-Kendall test, medians and rank correlation.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 namespace headroom::doctor {
 
 struct MemorySample {
-  double step = 0;    // the program's own count where it prints one, else the number of the sample
+  double step = 0;    // the program's own count if it prints one, else the sample's number
   int64_t bytes = 0;  // allocated, or whatever the log calls memory
   std::optional<int64_t> reserved_bytes;
   std::optional<double> tokens;  // of the batch: length or token count
-  bool after_event = false;      // an evaluation or a save was logged since the sample before
+  bool after_event = false;      // an evaluation or a save was logged since the previous sample
 };
 
 enum class GrowthKind {
   unknown,        // fewer than kLeastSamples samples
-  steady,         // neither of the below
-  leak,           // rises linearly to the end, whatever the batches
-  length,         // follows the batch's tokens; without token counts: varies widely without trend or period
-  periodic,       // peaks at regular distances, or at evaluations and saves
-  fragmentation,  // what is reserved but not allocated grows, what is allocated does not
+  steady,         // none of the below
+  leak,           // rises linearly to the end, whatever the batches are
+  length,         // follows the batch's tokens; without token counts: varies widely, without trend or period
+  periodic,       // peaks at regular intervals, or at evaluations and saves
+  fragmentation,  // reserved but unallocated memory grows, allocated memory does not
 };
 const char* growth_name(GrowthKind kind);
 
@@ -36,11 +36,11 @@ struct Growth {
   double bytes_per_step = 0;              // leak, fragmentation: Theil-Sen slope
   std::optional<double> bytes_per_token;  // length
   std::optional<double> period_steps;     // periodic
-  std::optional<double> steps_left;       // leak: until `capacity_bytes` given to analyse_growth is reached
+  std::optional<double> steps_left;       // leak: until the `capacity_bytes` of analyse_growth is reached
   std::vector<std::string> evidence;      // one line each, with figures
 };
 
-// `samples` in order of time. O(n log n + 300^2). Pure; thread-safe.
+// `samples` in order of time. O(n log n + 300^2). A pure function; thread-safe.
 Growth analyse_growth(const std::vector<MemorySample>& samples, std::optional<int64_t> capacity_bytes = std::nullopt);
 
 }  // namespace headroom::doctor

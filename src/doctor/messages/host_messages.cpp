@@ -1,4 +1,4 @@
-// Whoever kills a process for its host memory: the kernel, Slurm, Kubernetes; and how launchers tell of it.
+// Killers of a process that uses too much host memory (the kernel, Slurm, Kubernetes), and how launchers report it.
 #include <algorithm>
 
 #include "doctor/messages/recognisers.h"
@@ -19,7 +19,7 @@ bool killed_process(Reading& r) {
   if (!pid || (!r.at(pid->end, "(") && !r.at(pid->end, ","))) return false;
   r.message.pid = pid->value;
   r.extend(pid->end);
-  // Up to the next killing.
+  // Up to the next killed process.
   const size_t next = r.text().view().find("killedprocess", r.body());
   const size_t limit = std::min({r.size(), next, r.body() + 400});
   int64_t resident = 0;
@@ -34,7 +34,8 @@ bool killed_process(Reading& r) {
     anonymous |= part[0] == 'a';
     r.extend(amount->end);
   }
-  // A line cut before its last resident part would give a sum that is too small; kernels before 4.5 print no third.
+  // A line cut before its last resident part would give too small a sum; kernels before 4.5 do not print the third
+  // part.
   const bool last = r.text().view().substr(0, limit).find("shmem-rss:", pid->end) != std::string_view::npos;
   const bool ended = r.end() < r.size() && r.text().line_gap(r.end());
   if (anonymous && !cut && (last || ended)) r.message.process_bytes = resident;
@@ -76,7 +77,7 @@ bool systemd(Reading& r) {
 }
 
 // "slurmstepd: error: Detected 1 oom_kill event in StepId=11300781.0. Some of the step tasks have been OOM Killed.",
-// "... oom-kill event(s) in step 3495064.0 cgroup. ..."; the lines of srun and of the job's end belong to it.
+// "... oom-kill event(s) in step 3495064.0 cgroup. ..."; srun's lines and those of the job's end belong to it.
 bool slurm_detected(Reading& r) {
   const auto event = r.after("event", r.body(), 0);
   if (!event) return false;
@@ -163,7 +164,7 @@ bool launcher(Reading& r) {
   host(r, "launcher", "sigkill", "signal 9");
   return true;
 }
-// "CPU Virtual Memory:  used = 60.5 GB, percent = 96.4%" of DeepSpeed, where next to nothing is left
+// "CPU Virtual Memory:  used = 60.5 GB, percent = 96.4%" of DeepSpeed, when almost nothing is left
 bool virtual_memory(Reading& r) {
   const auto percent = r.after("percent=", r.body(), 24);
   const auto share = percent ? real_at(r.text(), *percent, true) : std::nullopt;
@@ -173,7 +174,7 @@ bool virtual_memory(Reading& r) {
   return true;
 }
 
-// "Killing subprocess 11961" of DeepSpeed's launcher, after one of its processes ended without a word
+// "Killing subprocess 11961" of DeepSpeed's launcher, after a process ended without a message
 bool killing_others(Reading& r) {
   if (!r.number(r.body(), true)) return false;
   host(r, "launcher", "killed_rank", "a process ended without a traceback");
@@ -186,14 +187,14 @@ bool launcher_137(Reading& r) {
   return true;
 }
 
-// "run.sh: line 5: 12345 Killed   python train.py", "Killed" alone on its line
+// "run.sh: line 5: 12345 Killed   python train.py", or "Killed" alone on its line
 bool shell(Reading& r) {
   const size_t line = r.trigger();
   const bool starts = line == 0 || r.text().line_gap(line);
   const bool ends = r.body() >= r.size() || r.text().line_gap(r.body());
   bool numbered = false;
   if (!starts && line > 0) {
-    // "line 5: 12345 Killed": digits before, and "line" a little further back.
+    // "line 5: 12345 Killed": digits before, and "line" a few characters before those.
     const char c = r.text()[line - 1];
     numbered = c >= '0' && c <= '9' && r.near_before(line, "line", 40) && r.text().gap(line);
   }

@@ -8,7 +8,7 @@ void LineSplitter::feed(std::string_view chunk) {
   while (!chunk.empty()) {
     const void* end = std::memchr(chunk.data(), '\n', chunk.size());
     if (end == nullptr) {
-      // Appended piecewise, so that a line of any length never makes the buffer grow beyond two parts.
+      // Appends in pieces, so that the buffer never exceeds two parts whatever the line's length.
       while (!chunk.empty()) {
         const size_t take = std::min(chunk.size(), kLongest);
         pending_.append(chunk.substr(0, take));

@@ -1,4 +1,4 @@
-// Cuts a stream, given in pieces of any size, into lines in bounded memory.
+// Splits a stream, which arrives in pieces of any size, into lines, with bounded memory.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace headroom::doctor {
 
-// A line, without its end. A line longer than kLongest comes in several parts; each part after the first begins with
-// the last kOverlap bytes of the part before, so that a phrase across the cut is whole in one of them.
+// A line without its line end. A line longer than kLongest comes in several parts; each later part begins with the last
+// kOverlap bytes of the previous one, so that a phrase at the cut is whole in one of them.
 struct RawLine {
   std::string_view text;
-  int64_t number = 0;   // from 1; equal in all parts of a line
-  size_t repeated = 0;  // bytes at the front that the part before ended with
-  bool more = false;    // another part of the same line follows, beginning with this one's last kOverlap bytes
+  int64_t number = 0;   // from 1; the same in all parts of a line
+  size_t repeated = 0;  // bytes at the front that repeat the end of the previous part
+  bool more = false;    // another part of the same line follows and repeats the last kOverlap bytes of this one
 };
 
 class LineSplitter {
@@ -26,7 +26,7 @@ class LineSplitter {
   explicit LineSplitter(Receiver receiver) : receiver_(std::move(receiver)) {}
 
   void feed(std::string_view chunk);
-  // The stream has ended: hands out a last line without a line end.
+  // Call at the end of the stream: emits a last line that has no line end.
   void finish();
 
  private:

@@ -8,12 +8,12 @@ namespace headroom::doctor {
 namespace {
 
 constexpr std::string_view kMessageWords[] = {
-    // the words "out of memory" in all spellings, and requests
+    // "out of memory" in all spellings, and requests
     "of memory", "ofmemory", "of_memory", "of-memory", "to allocate", "an't alloc", "not alloc", "allocating tensor",
     "enough memory", "enough gpu mem", "insufficient mem", "insufficient gpu", "exhausted", "memoryallocation",
     "memory allocation", "has a total cap", "is reserved by pytorch", "total capacity", "bad_alloc", "errno 12",
     "posix_memalign", "allocation of", "attempting to", "memory space", "failed to alloc", "unable to mmap",
-    // killed processes and what launchers say of them
+    // killed processes and how launchers report them
     "oom-kill", "oom_kill", "oom kill", "oomkill", "killed", "killing sub", "virtual memory", "kill process", "sigkill",
     "exit code", "exitcode", "return code", "exit status", "with code", "signal 9", "bus error", "memory limit",
     "memory: usage", "low on memory", "low on resource", "memory pressure",
@@ -27,7 +27,7 @@ constexpr std::string_view kMessageWords[] = {
     "cache blocks", "in kv cache", "kv cache is", "max seq len", "mem-fraction", "memory on device", "memory profiling",
     "warming up", "prefill tokens", "total tokens", "ggml_", "buffer for kv", "memory pool", "system memory",
     "too large for system", "runner process"};
-// The source lines "file \"" of Python, "file ~/" and ".py in " of IPython, Rich's bar, C++'s "frame #".
+// The start of a frame: Python's "file \"", IPython's "file ~/" and ".py in ", Rich's bar, C++'s "frame #".
 constexpr std::string_view kFrameWords[] = {"file \"", "file \\\"",      "file ~/", "file /",
                                             ".py in ", "\xe2\x94\x82 /", "frame #"};
 constexpr std::string_view kSampleWords[] = {

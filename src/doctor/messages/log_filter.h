@@ -1,4 +1,4 @@
-// Which lines of a log are worth reading at all.
+// Selects the lines of a log that are worth reading.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace headroom::doctor {
 
-// What a word in a line promises.
+// What a line with the word may hold.
 enum LineTag : uint32_t { kMessage = 1, kFrame = 2, kTraceback = 4, kResource = 8, kSample = 16, kEvent = 32 };
 
-// The words, tagged. One of those tagged kMessage stands in every message that a recogniser knows, and where a terminal
-// wrapped the message, on one of its lines that is at most one below the first.
+// The words with their tags. Every message that a recogniser knows contains a word tagged kMessage; if a terminal
+// wrapped the message, the word is in its first or second line.
 std::vector<WordScan::Word> filter_words();
 
-// A search for all of them, built once.
+// The scan for all of them, built once.
 const WordScan& log_filter();
 
 }  // namespace headroom::doctor

@@ -36,7 +36,7 @@ void rank_in_name(std::string_view name, std::optional<int>& rank) {
   }
 }
 
-// Each matcher gives the length of its prefix at the start of `s`, 0 for none.
+// Each matcher returns the length of its prefix at the start of `s`, 0 if there is none.
 using Matcher = size_t (*)(std::string_view s, bool first, std::optional<int>& rank);
 
 // "[rank3]: ", "[default3]:", "[1,3]<stderr>:"
@@ -60,7 +60,7 @@ size_t bracketed_rank(std::string_view s, bool, std::optional<int>& rank) {
   return end + 1;
 }
 
-// "3: " of `srun --label`: only as the first thing of a line.
+// "3: " of `srun --label`, only at the start of a line.
 size_t srun_label(std::string_view s, bool first, std::optional<int>& rank) {
   const size_t n = digits_at(s, 0);
   if (!first || n == 0 || n > 5 || s.substr(n, 2) != ": ") return 0;
@@ -84,7 +84,7 @@ bool clock_at(std::string_view s, size_t at) {
          s[at + 5] == ':' && digits_at(s, at + 6) == 2;
 }
 
-// Dates and times in the common orders, up to the end of the seconds' fraction and zone; 0 when no clock is found.
+// Dates and times in common orders. Returns the end of the time, with fraction and zone; 0 when there is no time.
 size_t clock_end(std::string_view s) {
   size_t at = 0;
   while (at < s.size() && at < 24 && !clock_at(s, at)) {
@@ -133,7 +133,7 @@ size_t syslog(std::string_view s, bool, std::optional<int>&) {
   return colon == std::string_view::npos ? clock + 8 : colon + 1;
 }
 
-// A level when a timestamp or a source position follows, as vLLM writes: "ERROR 05-01 12:00:00 [core.py:396] "
+// A level followed by a timestamp or a source position, as in vLLM's "ERROR 05-01 12:00:00 [core.py:396] "
 size_t level(std::string_view s, bool, std::optional<int>&) {
   for (const std::string_view name : {"INFO", "WARNING", "WARN", "ERROR", "CRITICAL", "DEBUG", "FATAL"}) {
     if (s.substr(0, name.size()) != name || s.size() <= name.size() + 1 || s[name.size()] != ' ') continue;
@@ -163,7 +163,7 @@ size_t container(std::string_view s, bool first, std::optional<int>&) {
   return bar > n && s.substr(bar, 2) == "| " ? bar + 2 : 0;
 }
 
-// "node17 slurmstepd[33]: " behind a timestamp
+// "node17 slurmstepd[33]: " after a timestamp
 size_t service(std::string_view s, bool first, std::optional<int>&) {
   if (first) return 0;
   size_t at = 0;
@@ -178,7 +178,7 @@ size_t service(std::string_view s, bool first, std::optional<int>&) {
   return close > at + 1 && s.substr(close, 3) == "]: " ? close + 3 : 0;
 }
 
-// "10.0.0.17: " of pdsh and DeepSpeed, "[pod/name/container] " of kubectl, "> " of a quotation
+// "10.0.0.17: " of pdsh and DeepSpeed, "[pod/name/container] " of kubectl, "> " of a quoted text
 size_t source(std::string_view s, bool first, std::optional<int>&) {
   if (!first) return 0;
   if (s.substr(0, 2) == "> ") return 2;
@@ -206,8 +206,8 @@ size_t progress_bar(std::string_view s, bool, std::optional<int>&) {
 }
 
 // What loggers put between the time and the text: "| ERROR    | app.train:main:12 - ", "- trainer - ERROR - ",
-// "[hydra][ERROR] - ", "{subprocess.py:93} INFO - ". A name needs a mark between it and the level, so that "CUDA ERROR"
-// is none.
+// "[hydra][ERROR] - ", "{subprocess.py:93} INFO - ". A separator is required between a name and the level, so that
+// "CUDA ERROR" does not match.
 size_t logger(std::string_view s, bool first, std::optional<int>&) {
   const auto name = [](char c) { return word(c) || c == ':' || c == '/' || c == '<' || c == '>'; };
   if (first) return 0;
@@ -235,7 +235,7 @@ size_t logger(std::string_view s, bool first, std::optional<int>&) {
   at += length;
   if (!marks("-|]")) return 0;
   const size_t end = at;
-  while (at < s.size() && at - end < 80 && name(s[at])) ++at;  // loguru's place in the code
+  while (at < s.size() && at - end < 80 && name(s[at])) ++at;  // loguru's source position
   return at > end && s.substr(end, at - end).find(':') != std::string_view::npos && s.substr(at, 3) == " - " ? at + 3
                                                                                                              : end;
 }

@@ -1,4 +1,4 @@
-// What loggers and launchers write before a line: timestamps, ranks, process names, levels.
+// Prefixes that loggers and launchers write before a line: timestamps, ranks, process names, levels.
 #pragma once
 
 #include <optional>
@@ -6,7 +6,7 @@
 
 namespace headroom::doctor {
 
-// The line without its prefixes. Sets `rank` when a prefix names one; leaves it alone otherwise.
+// The line without its prefixes. Sets `rank` when a prefix has one, else leaves it unchanged.
 std::string_view without_prefixes(std::string_view line, std::optional<int>& rank);
 
 }  // namespace headroom::doctor

@@ -16,17 +16,17 @@ namespace headroom::doctor {
 namespace {
 
 constexpr size_t kBlockLines = 256, kSplit = 224;  // lines read together; messages start in the first kSplit
-constexpr size_t kLongLine = 8 << 10;              // longer lines are looked at only around their hits
-constexpr size_t kBefore = 512, kAfter = 5 << 10;  // of a hit in a long line
-constexpr int64_t kEveryMessage = 16'384;          // messages after which every second block is read, then every fourth
-constexpr int64_t kQuiet = 8;                      // ordinary lines that end passing over
-constexpr int64_t kEverySample = 65'536;           // sample lines read one by one; of as many again every second, ...
+constexpr size_t kLongLine = 8 << 10;              // of longer lines, only the text around hits is read
+constexpr size_t kBefore = 512, kAfter = 5 << 10;  // bytes read before and after a hit in a long line
+constexpr int64_t kEveryMessage = 16'384;          // messages until only every second block is read, then every fourth
+constexpr int64_t kQuiet = 8;                      // ordinary lines after which no lines are skipped
+constexpr int64_t kEverySample = 65'536;           // sample lines read before the stride doubles
 
 }  // namespace
 
 class LogScanner::State {
  public:
-  // `every_line`: whether lines without a telling word are read too.
+  // `every_line`: read lines without a filter word too.
   explicit State(bool every_line = false)
       : filter_(log_filter()), splitter_([this](const RawLine& line) { on_line(line); }), every_line_(every_line) {}
 
@@ -39,7 +39,7 @@ class LogScanner::State {
   LogReport finish() {
     splitter_.finish();
     read_block(block_.size());
-    // In a short log every line is read where its words show nothing.
+    // A short log without a message is read again, all lines of it.
     if (report_.messages.empty() && !every_line_ && tail_.empty()) read_again();
     report_.resources = resources_.resources();
     std::optional<int64_t> capacity;
@@ -52,7 +52,7 @@ class LogScanner::State {
   }
 
  private:
-  // The log's first kExcerpt bytes, and its last behind them.
+  // Keeps the log's first kExcerpt bytes and its last ones.
   void keep(std::string_view piece) {
     const size_t taken = std::min(piece.size(), LogScanner::kExcerpt - head_.size());
     head_.append(piece.substr(0, taken));
@@ -62,7 +62,7 @@ class LogScanner::State {
     if (tail_.size() > LogScanner::kExcerpt) tail_.erase(0, tail_.size() - LogScanner::kExcerpt);
   }
 
-  // In a short log the words may be torn by colours, odd blanks or a narrow terminal: its squeezed text is read.
+  // The filter's words may be broken by colours, extra spaces or a narrow terminal; squeezed text shows them.
   void read_again() {
     State again(true);
     again.feed(head_);
@@ -80,19 +80,19 @@ class LogScanner::State {
     } else if ((tags & kMessage) != 0 && unread_ > 0) {
       --unread_;
       ++report_.lines_unread;
-      block_end_ = line.number;  // nor read as the line before another
+      block_end_ = line.number;  // do not read it as the line before a hit either
       quiet_ = 0;
     } else if (collecting_ || (tags & kMessage) != 0) {
-      // A message may begin at the end of the line before the one with the first telling word.
+      // A message may start at the end of the line before its first filter word.
       if (!collecting_ && previous_number_ > block_end_) append(previous_, previous_number_, false);
       append(line.text, line.number, (tags & kMessage) != 0);
     }
-    if ((tags & kMessage) == 0 && ++quiet_ > kQuiet) unread_ = 0;  // something else follows: read on
+    if ((tags & kMessage) == 0 && ++quiet_ > kQuiet) unread_ = 0;  // something else follows: stop skipping
     previous_.assign(line.text.substr(0, 1024));
     previous_number_ = line.number;
   }
 
-  // Frames, resources and samples: read line by line, at once.
+  // Frames, resources and samples are read line by line.
   void side_readers(const RawLine& line, uint32_t tags) {
     if ((tags & kEvent) != 0) samples_.event();
     const uint32_t own = tags & (kFrame | kTraceback | kResource | kSample);
@@ -111,7 +111,7 @@ class LogScanner::State {
     }
   }
 
-  // Whether this sample line is read: in a long log ever fewer are.
+  // Whether to read this sample line: the longer the log, the fewer are read.
   bool next_sample() {
     if (++sample_lines_ % sample_stride_ != 0) return false;
     if (++samples_read_ % kEverySample == 0) sample_stride_ *= 2;
@@ -141,8 +141,8 @@ class LogScanner::State {
     }
   }
 
-  // A line of more than kLongLine bytes, or a part of one: only windows around its hits are looked at. They do not
-  // overlap, so that no message is read twice.
+  // A line of more than kLongLine bytes, or a part of one. Reads only windows around its hits; they do not overlap, so
+  // that no message is read twice.
   void long_line(const RawLine& line) {
     const size_t end = line.more ? line.text.size() - LineSplitter::kOverlap : line.text.size();
     size_t done = 0;
@@ -214,14 +214,14 @@ class LogScanner::State {
   std::vector<BlockLine> block_;
   size_t since_hit_ = 0;  // lines of the block after its last hit
   bool every_line_;
-  std::string head_, tail_;  // the log's first bytes, and the last of what follows these
+  std::string head_, tail_;  // the log's first bytes, and the last bytes of the rest
   std::string previous_;
   int64_t previous_number_ = 0;
-  int64_t block_end_ = 0;  // last line that was in a block, or passed over
+  int64_t block_end_ = 0;  // last line that was in a block or skipped
   int64_t sample_lines_ = 0, samples_read_ = 0, sample_stride_ = 1;
   int64_t received_ = 0, block_stride_ = 1;
-  int64_t quiet_ = 0;   // ordinary lines since the last that was passed over
-  int64_t unread_ = 0;  // suspicious lines to pass over before the next block
+  int64_t quiet_ = 0;   // ordinary lines since the last skipped one
+  int64_t unread_ = 0;  // suspicious lines to skip before the next block
   bool collecting_ = false;
   std::optional<int> code_rank_;  // a frame was read: the next line of this rank may be its source
 };

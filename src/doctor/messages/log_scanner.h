@@ -1,4 +1,4 @@
-// Reads a log of any size once, in pieces of any size and in bounded memory, and collects what it says about memory.
+// Reads a log of any size once, in pieces, with bounded memory, and collects what it says about memory.
 //
 //   LogScanner scanner;
 //   while (read(piece)) scanner.feed(piece);
@@ -22,9 +22,9 @@ namespace headroom::doctor {
 
 struct LogReport {
   std::vector<Message> messages;  // in the order of the log; at most LogScanner::kMessages
-  int64_t messages_dropped = 0;   // different ones beyond that
-  int64_t lines_unread = 0;       // suspicious lines passed over: of a log that repeats itself ever fewer are read
-  Resources resources;            // Slurm, sacct, seff, nvidia-smi and server facts beside the errors
+  int64_t messages_dropped = 0;   // distinct ones beyond that
+  int64_t lines_unread = 0;       // suspicious lines skipped: ever fewer of a log that repeats itself are read
+  Resources resources;            // Slurm, sacct, seff, nvidia-smi and server facts near the errors
   Growth growth;                  // of memory over time, from samples in the log
   std::string excerpt;            // the log's first and last LogScanner::kExcerpt bytes
   int64_t lines = 0;
@@ -50,7 +50,7 @@ class LogScanner {
   std::unique_ptr<State> state_;
 };
 
-// The same for a text in memory.
+// Scans a text in memory.
 LogReport scan_log(std::string_view text);
 
 }  // namespace headroom::doctor

@@ -13,10 +13,10 @@ constexpr double kMiB = 1024.0 * 1024, kGiB = 1024 * kMiB;
 bool digit(char c) { return c >= '0' && c <= '9'; }
 bool letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 
-// A number in a line with the words before it and its unit.
+// A number in a line, with the words before it and its unit.
 struct Named {
-  std::string_view name;  // lower case, from the number or separator before
-  std::string_view unit;  // letters right behind, lower case
+  std::string_view name;  // in lower case, from the previous number or separator
+  std::string_view unit;  // the letters directly after it, in lower case
   double value = 0;
   bool fraction = false;
 };
@@ -27,7 +27,7 @@ bool has_any(std::string_view text, std::initializer_list<std::string_view> part
   return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return has(text, part); });
 }
 
-// Reads the digits at `at` into `number`; gives the end. "9,034" is one number.
+// Reads the digits at `at` into `number`; returns the end. "9,034" is one number.
 size_t read_digits(std::string_view line, size_t at, Named& number) {
   const auto digit_at = [&](size_t i) { return i < line.size() && digit(line[i]); };
   double place = 1;
@@ -47,8 +47,8 @@ size_t read_digits(std::string_view line, size_t at, Named& number) {
   return end;
 }
 
-// The next number at or after `at`; moves `at` and `name_start` behind it. The name goes back no further than the
-// field's own separator.
+// The next number at or after `at`; moves `at` and `name_start` past it. The name starts after the field's separator at
+// the earliest.
 std::optional<Named> next_number(std::string_view line, size_t& at, size_t& name_start) {
   for (; at < line.size(); ++at) {
     if (!digit(line[at])) continue;
@@ -73,7 +73,7 @@ std::optional<Named> next_number(std::string_view line, size_t& at, size_t& name
   return std::nullopt;
 }
 
-// Bytes per one of the unit; 0 when it is none.
+// Bytes per unit; 0 when it is not a unit of memory.
 double unit_bytes(std::string_view unit) {
   if (unit == "gib" || unit == "gb" || unit == "g") return kGiB;
   if (unit == "mib" || unit == "mb" || unit == "m") return kMiB;
@@ -94,7 +94,7 @@ std::optional<int64_t> bytes_of(const Named& number) {
   if (unit == 0) unit = unit_in_name(number.name);
   if (unit == 0) unit = number.value >= 1e6 ? 1 : number.fraction && number.value < 1000 ? kGiB : kMiB;
   const double bytes = number.value * unit;
-  if (!(bytes >= kMiB) || bytes > 1e15) return std::nullopt;  // below 1 MiB it is not the memory of a job
+  if (!(bytes >= kMiB) || bytes > 1e15) return std::nullopt;  // below 1 MiB: not a job's memory
   return static_cast<int64_t>(bytes);
 }
 

@@ -23,7 +23,7 @@ const WordScan& triggers() {
   return scan;
 }
 
-// By word of triggers(): the rows, in their order, whose trigger may stand where that word does.
+// For each word of triggers(): the rows, in order, whose trigger may start where that word does.
 const std::vector<std::vector<const Recogniser*>>& rows_by_word() {
   static const std::vector<std::vector<const Recogniser*>> rows = [] {
     std::vector<std::vector<const Recogniser*>> lists;
@@ -45,7 +45,7 @@ struct Group {
   std::vector<size_t> members;  // indices of lines
   std::vector<size_t> starts;   // their offsets in text
 
-  // Index into members of the line that holds the offset.
+  // Index into `members` of the line at the offset.
   size_t member_at(size_t offset) const {
     const auto after = std::upper_bound(starts.begin(), starts.end(), offset);
     return static_cast<size_t>(after - starts.begin()) - 1;
@@ -54,7 +54,7 @@ struct Group {
 
 void read_group(Group& group, std::vector<BlockLine>& lines, size_t split,
                 const std::function<void(Message)>& receive) {
-  if (!group.text.empty()) group.text.pop_back();  // the end of the last line is the end of what is known
+  if (!group.text.empty()) group.text.pop_back();  // the text must not seem to go on after the last line
   const Squeezed squeezed(group.text);
   size_t from = 0;
   for (auto hit = triggers().next(squeezed.view(), 0); hit.position != std::string_view::npos;

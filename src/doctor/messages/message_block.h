@@ -1,4 +1,4 @@
-// The lines around a suspicious word, cleaned, until enough of them are there to read the messages in them.
+// Collects cleaned lines around a suspicious word until the messages in them can be read.
 #pragma once
 
 #include <functional>
@@ -11,14 +11,14 @@ namespace headroom::doctor {
 
 struct BlockLine {
   std::string text;
-  int rank = -1;  // -1: the line names none
+  int rank = -1;  // -1: the line has none
   int64_t line = 0;
-  bool hit = false;  // holds one of the filter's words
+  bool hit = false;  // contains one of the filter's words
 };
 
-// Gives every message that starts in the first `split` lines to `receive`, in the order of lines, and cuts off the
-// later lines what those messages reach into. Lines of different ranks are read apart; a line without a rank belongs to
-// the one before it. Thread-safe.
+// Passes every message that starts in the first `split` lines to `receive`, in order, and removes the text of those
+// messages from the later lines. Lines of different ranks are read separately; a line without a rank belongs to the
+// line before it. Thread-safe.
 void read_messages(std::vector<BlockLine>& lines, size_t split, const std::function<void(Message)>& receive);
 
 }  // namespace headroom::doctor

@@ -1,4 +1,4 @@
-// What follows from a message's figures by arithmetic alone.
+// What a message's figures imply by arithmetic.
 #pragma once
 
 #include "doctor/messages/message.h"
@@ -8,11 +8,12 @@ namespace headroom::doctor {
 // Appends the hints (see Message::hints) that the figures imply.
 void add_hints(Message& message);
 
-// The messages tell the same: same kind, same figures, same device.
+// Whether two messages say the same: same kind, same figures, same device.
 bool same_message(const Message& a, const Message& b);
 
-// `next` says more of the failure that `known`, the message before it, tells: the kernel's report in several parts, or
-// a message without figures soon after one of the same system. Then `known` takes over what it lacks.
+// Whether `next` continues the failure that `known`, the message before it, reports: another part of the kernel's
+// report, or a message without figures soon after one of the same system. If so, `known` takes the fields that it
+// lacks.
 bool continues(Message& known, const Message& next);
 
 }  // namespace headroom::doctor

@@ -39,7 +39,7 @@ std::string describe(const Frame& frame) {
   return file + ":" + std::to_string(frame.line) + " in " + frame.function;
 }
 
-// What the innermost frame's own source line does, where PyTorch's frames are missing.
+// What the innermost frame's source line does, when PyTorch's frames are missing.
 struct CodeRule {
   std::string_view phase;
   std::string_view code;

@@ -10,14 +10,14 @@ namespace {
 bool digit(char c) { return c >= '0' && c <= '9'; }
 bool letter(char c) { return c >= 'a' && c <= 'z'; }
 
-// Digits of a number: whole part and fraction, separators taken out.
+// Digits of a number: whole part and fraction, without separators.
 struct Digits {
   std::string whole, fraction;
   size_t end = 0;
   bool wrapped = false;  // a line end stood between digits
 };
 
-// The run of digits and separators at `at`, ending at white space other than a line's end.
+// The run of digits and separators at `at`, up to white space other than a line end.
 std::string run_at(const Squeezed& text, size_t at, size_t& end, bool& wrapped) {
   std::string run;
   size_t i = at;
@@ -29,7 +29,7 @@ std::string run_at(const Squeezed& text, size_t at, size_t& end, bool& wrapped) 
     }
     run += text[i];
   }
-  // "926. GiB": NumPy prints the point of a number without a fraction.
+  // "926. GiB": NumPy prints a decimal point even without a fraction.
   constexpr std::array<std::string_view, 5> kUnits = {"kib", "mib", "gib", "tib", "pib"};
   const bool unit =
       std::find(kUnits.begin(), kUnits.end(), text.view().substr(std::min(i, text.size()), 3)) != kUnits.end();
@@ -46,7 +46,7 @@ std::string run_at(const Squeezed& text, size_t at, size_t& end, bool& wrapped) 
   return run;
 }
 
-// All groups after the first have three digits, the first one to three: thousands separators.
+// Whether these are thousands separators: the first group has one to three digits, all others three.
 bool thousands(const std::string& run, char separator) {
   size_t start = 0;
   bool first = true;
@@ -90,7 +90,7 @@ std::optional<Digits> digits_of_run(const std::string& run) {
 
 std::optional<Digits> digits_at(const Squeezed& text, size_t at) {
   if (at >= text.size() || !digit(text[at])) return std::nullopt;
-  // A digit or point right before it would make this the tail of another number.
+  // After a digit or point this would be the tail of another number.
   size_t end = 0;
   bool wrapped = false;
   auto digits = digits_of_run(run_at(text, at, end, wrapped));
@@ -103,7 +103,7 @@ std::optional<Digits> digits_at(const Squeezed& text, size_t at) {
 struct Unit {
   std::string_view name;
   uint32_t set;
-  int power;  // of 1024, or of 1000 in kDecimal
+  int power;  // of 1024; for kDecimal of 1000
 };
 constexpr std::array<Unit, 25> kUnits = {{
     {"bytes", kIec | kSi | kDecimal, 0},
@@ -133,7 +133,7 @@ constexpr std::array<Unit, 25> kUnits = {{
     {"b", kLetter, 0},
 }};
 
-// The unit at `at`: whole, that is, followed by white space, the end or no letter or digit.
+// The unit at `at`, which must be followed by white space, the end, or neither a letter nor a digit.
 const Unit* unit_at(const Squeezed& text, size_t at, uint32_t units) {
   for (const Unit& unit : kUnits) {
     if ((unit.set & units) == 0 || text.view().substr(at, unit.name.size()) != unit.name) continue;

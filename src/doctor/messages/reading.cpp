@@ -39,7 +39,7 @@ std::optional<size_t> Reading::amount(size_t position, uint32_t units, const Byt
 }
 
 bool Reading::amount_before(size_t position, size_t not_before, uint32_t units, const ByteField& field) {
-  // The number starts after the last byte, looking back, that can be neither in a number nor in a unit.
+  // Searches backwards: the number starts after the last byte that can be in neither a number nor a unit.
   size_t start = position;
   while (start > not_before && position - start < 40) {
     const char c = text_[start - 1];

@@ -1,4 +1,4 @@
-// What a recogniser works with: the squeezed text around its trigger, and the message it fills.
+// What a recogniser works on: the squeezed text around its trigger, and the message that it fills.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace headroom::doctor {
 
-// A byte field of Message and its name in Figure.
+// A byte field of Message, and its name in Figure.
 struct ByteField {
   const char* name;
   std::optional<int64_t> Message::*member;
@@ -29,10 +29,10 @@ inline constexpr ByteField kOtherAllocations{"other_allocations", &Message::othe
 inline constexpr ByteField kKvWanted{"kv_wanted", &Message::kv_bytes_wanted};
 inline constexpr ByteField kKvAvailable{"kv_available", &Message::kv_bytes_available};
 
-// Positions are offsets in the squeezed text. Patterns are lower case and without white space.
+// Positions are offsets in the squeezed text. Patterns are in lower case, without white space.
 class Reading {
  public:
-  // `original` is what `text` was squeezed from.
+  // `text` is `original` squeezed.
   Reading(std::string_view original, const Squeezed& text, size_t trigger, size_t trigger_length, Message& message)
       : message(message),
         original_(original),
@@ -45,39 +45,39 @@ class Reading {
   Message& message;
 
   size_t trigger() const { return trigger_; }
-  size_t body() const { return body_; }  // first byte after the trigger
+  size_t body() const { return body_; }  // byte after the trigger
   const Squeezed& text() const { return text_; }
   size_t size() const { return text_.size(); }
 
   bool at(size_t position, std::string_view pattern) const {
     return text_.view().substr(std::min(position, size()), pattern.size()) == pattern;
   }
-  // The text right before `position` ends with `pattern`.
+  // Whether the text ends with `pattern` at `position`.
   bool before(size_t position, std::string_view pattern) const {
     return position >= pattern.size() && at(position - pattern.size(), pattern);
   }
-  // `pattern` lies within the `reach` bytes before `position`.
+  // Whether `pattern` occurs within the `reach` bytes before `position`.
   bool near_before(size_t position, std::string_view pattern, size_t reach) const;
-  // The end of the first `pattern` that starts in [from, from + reach]; it becomes part of the message.
+  // The end of the first `pattern` that starts in [from, from + reach]. The message is extended to it.
   std::optional<size_t> after(std::string_view pattern, size_t from, size_t reach);
-  // As after(), without making it part of the message.
+  // Like after(), without extending the message.
   bool follows(std::string_view pattern, size_t from, size_t reach) const;
 
-  // The amount at `position` goes into the field, unless the field is already set. Gives its end; nullopt when none
-  // stands there.
+  // Reads the amount at `position` into the field, unless the field is set. Returns its end; nullopt when there is
+  // none.
   std::optional<size_t> amount(size_t position, uint32_t units, const ByteField& field);
-  // The amount that ends right before `position` ("6.64 GiB" before "already allocated").
+  // Reads the amount that ends at `position` ("6.64 GiB" before "already allocated").
   bool amount_before(size_t position, size_t not_before, uint32_t units, const ByteField& field);
-  // A whole number at `position`, as part of the message.
+  // A whole number at `position`. The message is extended to it.
   std::optional<int64_t> number(size_t position, bool may_end = false);
-  // A device index (at most 4095) at `position`, recorded unless one is known.
+  // Reads a device index (at most 4095) at `position`, unless the device is known.
   bool device(size_t position, bool may_end = false);
 
   void hint(std::string_view name);
   void identify(std::string_view framework, std::string_view format);
   void phase(std::string_view name, std::string_view evidence);
 
-  // The message reaches at least up to here / starts here or earlier.
+  // Extends the message's end to `end` / its start to `begin`.
   void extend(size_t position) { end_ = std::max(end_, std::min(position, size())); }
   void begin_at(size_t position) { begin_ = std::min(begin_, position); }
   size_t begin() const { return begin_; }
@@ -92,8 +92,8 @@ class Reading {
   size_t begin_, end_;
 };
 
-// A kind of message. When `trigger` occurs, `parse` is asked: it fills the message and returns true, or returns false
-// (what it set is then dropped) and the next row is asked.
+// A kind of message. When `trigger` occurs, `parse` is called: it fills the message and returns true, or returns false.
+// Then what it set is dropped and the next row is tried.
 struct Recogniser {
   std::string_view name;
   std::string_view trigger;  // at least WordScan::kShortest bytes

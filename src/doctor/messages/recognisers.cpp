@@ -4,7 +4,7 @@ namespace headroom::doctor {
 
 std::vector<Recogniser> all_recognisers() {
   std::vector<Recogniser> table;
-  add_vllm_recognisers(table);  // before PyTorch: vLLM reports some of its errors in its own words
+  add_vllm_recognisers(table);  // before PyTorch: vLLM wraps some of its errors in its own text
   add_server_recognisers(table);
   add_ggml_recognisers(table);
   add_library_recognisers(table);

@@ -1,4 +1,4 @@
-// Every kind of out-of-memory message that is understood: one table per family of systems, each in its own file.
+// Recognisers of all kinds of out-of-memory messages: one table per family of systems, in one file each.
 #pragma once
 
 #include <vector>
@@ -18,7 +18,7 @@ void add_ggml_recognisers(std::vector<Recogniser>& table);     // llama.cpp, Oll
 void add_library_recognisers(std::vector<Recogniser>& table);  // bitsandbytes, MLX, ONNX Runtime, Paddle, CuPy
 void add_host_recognisers(std::vector<Recogniser>& table);     // kernel, Slurm, Kubernetes, launchers
 
-// All of them. Where triggers start at the same byte, earlier rows are asked first.
+// All tables. When triggers start at the same byte, earlier rows are tried first.
 std::vector<Recogniser> all_recognisers();
 
 }  // namespace headroom::doctor

@@ -57,7 +57,7 @@ std::optional<int64_t> bytes_of(std::string_view s, uint32_t units) {
   return quantity ? std::optional(quantity->bytes) : std::nullopt;
 }
 
-// What stands behind `key` in a line, squeezed.
+// Finds the text after a key in a line, squeezed.
 class Line {
  public:
   explicit Line(std::string_view text) : text_(text) {}
@@ -117,7 +117,7 @@ void job_facts(const Line& line, std::string_view text, JobResources& job) {
     if (rest.empty() || (rest[0] != '=' && rest[0] != ' ')) return {};
     return tokens(rest.substr(1)).empty() ? std::string_view{} : tokens(rest.substr(1))[0];
   };
-  // Slurm takes a bare number as MiB.
+  // Slurm reads a number without a unit as MiB.
   const auto slurm_memory = [](std::string_view value) -> std::optional<int64_t> {
     if (const auto count = integer(value)) return *count << 20;
     return bytes_of(value, kAnyBinary);
@@ -197,7 +197,7 @@ void ResourceReader::table_row(std::string_view text) {
     return;
   }
   row_gpu_.reset();
-  if (separator_ == 0 && text.find("---") != std::string_view::npos) {  // the rule below the header gives the widths
+  if (separator_ == 0 && text.find("---") != std::string_view::npos) {  // the rule below the header has the widths
     const auto rules = tokens(text);
     for (size_t i = 0; i < rules.size() && i < columns_.size(); ++i) {
       columns_[i].start = static_cast<size_t>(rules[i].data() - text.data());
@@ -260,7 +260,7 @@ const GpuUsage* ResourceReader::updated_gpu() const {
   return nullptr;
 }
 
-// "| N/A   45C    P0    70W / 400W |  38000MiB / 40960MiB |    100%      Default |" below the line with index and name
+// "| N/A   45C    P0    70W / 400W |  38000MiB / 40960MiB |    100%      Default |", the line below index and name
 bool ResourceReader::usage_line(std::string_view text, std::string_view previous) {
   const size_t slash = text.find("MiB / ");
   if (slash == std::string_view::npos || text.find('|') >= slash) return false;

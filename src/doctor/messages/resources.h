@@ -1,5 +1,5 @@
-// What schedulers, monitors and servers print beside an error: the memory a job asked for and used, the processes on
-// each GPU, and what a server measured of itself while it started.
+// What schedulers, monitors and servers print near an error: the memory that a job asked for and used, the processes on
+// each GPU, and what a server measured while starting.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct GpuProcess {
   int64_t bytes = 0;
 };
 
-// As nvidia-smi shows it; of several readings the last.
+// From nvidia-smi; the last of several readings.
 struct GpuUsage {
   int index = 0;
   std::string name;
@@ -28,12 +28,12 @@ struct GpuUsage {
 struct JobResources {
   std::string job_id, state;
   std::optional<int64_t> memory_requested_bytes;          // per node
-  std::optional<int64_t> memory_requested_per_cpu_bytes;  // where the job asked so
-  std::optional<int64_t> memory_used_bytes;               // largest MaxRSS of its steps
+  std::optional<int64_t> memory_requested_per_cpu_bytes;  // if the job asked per CPU
+  std::optional<int64_t> memory_used_bytes;               // the largest MaxRSS of its steps
   std::optional<int64_t> cpus, gpus, nodes;
 };
 
-// From the start-up lines of vLLM and SGLang.
+// From the start-up messages of vLLM and SGLang.
 struct ServerFacts {
   std::optional<int64_t> weights_bytes, activation_peak_bytes, non_torch_bytes, graph_bytes, total_bytes;
   std::optional<int64_t> kv_cache_bytes, kv_cache_tokens, kv_blocks, max_model_len;
@@ -46,24 +46,24 @@ struct Resources {
   ServerFacts server;
 };
 
-// Fed with the clean lines of a log that contain one of its words, in order.
+// Feed it, in order, the clean lines of a log that contain one of words().
 class ResourceReader {
  public:
-  // `previous` is the line before, clean (nvidia-smi writes a GPU's name above its memory).
+  // `previous` is the clean line before (nvidia-smi writes a GPU's name above its memory).
   void line(std::string_view text, std::string_view previous);
-  // A table's header was read: the following lines are wanted too, whatever they contain.
+  // True after a table's header: the following lines are needed whatever they contain.
   bool wants_more() const { return !columns_.empty(); }
-  // The GPU whose memory the last call of line() read; nullptr when it read none.
+  // The GPU whose memory the last call of line() read, else nullptr.
   const GpuUsage* updated_gpu() const;
   const Resources& resources() const { return resources_; }
 
-  // Words of which one occurs in every line that line() understands.
+  // Every line that line() understands contains one of these words.
   static const std::vector<std::string_view>& words();
 
  private:
   struct Column {
     std::string name;
-    size_t start = 0, end = 0;  // character columns; by order where separators are used
+    size_t start = 0, end = 0;  // character columns; numbers of columns when there is a separator
   };
 
   bool table_header(std::string_view text);

@@ -8,7 +8,7 @@
 namespace headroom::doctor {
 namespace {
 
-// Ranks from 0; equal values share their mean rank.
+// Ranks from 0; equal values get their mean rank.
 std::vector<double> ranks(const std::vector<double>& values) {
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), size_t{0});

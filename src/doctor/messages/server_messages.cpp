@@ -18,7 +18,7 @@ bool sglang_static(Reading& r) {
   return true;
 }
 
-// "Loaded weights leave no GPU memory for the KV cache: ...": the weights took what --mem-fraction-static allows.
+// "Loaded weights leave no GPU memory for the KV cache: ...": the weights took all that --mem-fraction-static allows.
 bool sglang_weights(Reading& r) {
   if (!r.follows("gpumemory", r.body(), 24) && !r.follows("memoryfor", r.body(), 24)) return false;
   r.after("mem-fraction-static", r.body(), 160);

@@ -4,8 +4,8 @@ namespace headroom::doctor {
 
 namespace {
 
-// Length of what counts as white space at `at` although no ASCII blank: no-break and zero-width spaces, the byte order
-// mark, and the lines of boxes (U+2500 to U+257F) that Rich and others draw around a text; 0 for anything else.
+// Length of the non-ASCII white space at `at`: no-break and zero-width spaces, the byte order mark, and the box-drawing
+// characters (U+2500 to U+257F) that Rich and others print around text; 0 for anything else.
 size_t blank_length(std::string_view text, size_t at) {
   const auto byte = [&](size_t i) { return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u; };
   if (byte(0) == 0xc2 && byte(1) == 0xa0) return 2;
@@ -39,7 +39,7 @@ Squeezed::Squeezed(std::string_view text) : view_(text.size(), '\0'), origin_(te
         ++at;
         continue;
       }
-      if (next == '"' || next == '\'' || next == '\\') continue;  // the escaped character follows by itself
+      if (next == '"' || next == '\'' || next == '\\') continue;  // the escaped character comes next
     }
     view_[size] = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
     origin_[size] = static_cast<uint32_t>(at);

@@ -30,7 +30,8 @@ constexpr std::array<Type, 18> kTypes = {{{"float", 4},
                                           {"complex128", 16},
                                           {"string", 0}}};
 
-// Elements of "[64,2016,9,9]" at `position`; sets `end` behind the bracket. nullopt when cut, empty or above 63 bits.
+// Number of elements of "[64,2016,9,9]" at `position`; sets `end` after the bracket. nullopt when cut, empty or above
+// 63 bits.
 std::optional<int64_t> elements(const Reading& r, size_t position, size_t& end) {
   if (!r.at(position, "[")) return std::nullopt;
   int64_t product = 1;
@@ -74,7 +75,7 @@ void device_of_allocator(Reading& r, size_t from) {
   }
 }
 
-// The allocator's statistics below: "Limit: 25000000000\nInUse: ...".
+// The allocator's statistics after the message: "Limit: 25000000000\nInUse: ...".
 void statistics(Reading& r) {
   const auto stats = r.after("stats:", r.end(), 2500);
   if (!stats) return;
@@ -130,7 +131,7 @@ bool pinned(Reading& r) {
 }
 
 // "Allocator (GPU_0_bfc) ran out of memory trying to allocate 45.53MiB (rounded to 47742208)requested by op ...". XLA's
-// copy of the allocator says the same under its own path.
+// copy of the allocator prints the same with its own path.
 bool bfc(Reading& r) {
   const auto tried = r.after("ranoutofmemorytryingtoallocate", r.trigger(), 60);
   if (!tried) return false;
@@ -158,7 +159,7 @@ bool system_memory(Reading& r) {
   return true;
 }
 
-// "Dst tensor is not initialized": a copy to a full device
+// "Dst tensor is not initialized": a copy to a full device failed
 bool destination(Reading& r) {
   r.hint("disguised");
   r.identify("tensorflow", "tf_destination");

@@ -1,9 +1,9 @@
-// PyTorch's caching allocators. The texts changed with the versions:
+// PyTorch's caching allocators. The message by version:
 //   0.4 - 1.3  (GPU 0; T total capacity; A already allocated; F free; C cached), where 1.0's "cached" excludes A
 //   1.4 - 2.0  (... ; F free; [L allowed;] R reserved in total by PyTorch), from 1.10 with max_split_size_mb advice
 //   2.1        GPU 0 has a total capacty of T of which F is free. Including non-PyTorch memory, this process has ...
 //   2.2 -      capacity; expandable_segments advice; "with P allocated in private pools"
-// XPU, NPU and HIP print the same shapes under their own name; IPEX and NPU kept the bracketed one.
+// XPU, NPU and HIP print these forms with their own names; IPEX and NPU still use the one in brackets.
 #include <array>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct Backend {
 constexpr std::array<Backend, 4> kBackends = {
     {{"cuda", "pytorch-cuda"}, {"hip", "pytorch-hip"}, {"xpu", "pytorch-xpu"}, {"npu", "pytorch-npu"}}};
 
-// The framework named right before `position`; empty when none is.
+// The framework named directly before `position`, else empty.
 std::string_view backend_before(const Reading& r, size_t position) {
   for (const Backend& backend : kBackends) {
     if (r.before(position, backend.word)) return backend.framework;
@@ -28,7 +28,7 @@ std::string_view backend_before(const Reading& r, size_t position) {
   return {};
 }
 
-// "6.64 GiB already allocated; ..." up to the closing bracket: each amount takes its meaning from the words after it.
+// "6.64 GiB already allocated; ..." up to the closing bracket. The words after an amount give its meaning.
 struct Label {
   std::string_view words;
   const ByteField* field;
@@ -58,7 +58,7 @@ void bracketed_list(Reading& r, size_t position) {
   }
 }
 
-// "(GPU 0; 7.79 GiB total capacity; ..." at `position`, which is behind the bracket.
+// "(GPU 0; 7.79 GiB total capacity; ..." with `position` after the bracket.
 bool bracketed(Reading& r, size_t position) {
   for (const std::string_view word : {"gpu", "npu", "xpu"}) {
     if (!r.at(position, word)) continue;
@@ -71,7 +71,7 @@ bool bracketed(Reading& r, size_t position) {
   return false;
 }
 
-// "Process 2271802 has 23.44 GiB memory in use." any number of times, "this process has ...", "... allowed;".
+// Any number of "Process 2271802 has 23.44 GiB memory in use.", "this process has ...", "... allowed;".
 void process_lines(Reading& r, size_t position, size_t limit) {
   const auto text = r.text().view().substr(0, limit);
   for (size_t at = text.find("processhas", position); at != std::string_view::npos;
@@ -126,7 +126,7 @@ bool sentences(Reading& r, size_t position, size_t limit) {
   return true;
 }
 
-// The advice that ends the message belongs to it.
+// The advice at the end is part of the message.
 void advice(Reading& r, size_t limit) {
   const auto text = r.text().view().substr(0, limit);
   for (const std::string_view end :
@@ -162,8 +162,8 @@ std::string_view shape_name(const Reading& r, bool sentence_shape) {
   return has("max_split_size") ? "torch2_capacity_split" : "torch2_capacity";
 }
 
-// "... out of memory. Tried to allocate 2.22 GiB ...": `tried` is where "tried" starts, `framework` empty when the
-// head of the message is cut off.
+// "... out of memory. Tried to allocate 2.22 GiB ...". `tried` is the offset of "tried"; `framework` is empty when the
+// start of the message is cut off.
 bool tried_to_allocate(Reading& r, size_t tried, std::string_view framework) {
   constexpr size_t kWords = 15;  // "triedtoallocate"
   size_t limit = std::min(r.size(), tried + 6000);
@@ -223,10 +223,10 @@ bool block_above_4gb(Reading& r) {
   return tried_to_allocate(r, *tried - 15, "pytorch-xpu");
 }
 
-// The message with its head cut off: recognised by what follows the request.
+// A message whose start is cut off, recognised by what follows the request.
 bool headless(Reading& r) { return !r.before(r.trigger(), "you") && tried_to_allocate(r, r.trigger(), {}); }
 
-// "torch.cuda.OutOfMemoryError" as the last words of a cut log, or before an empty text.
+// "torch.cuda.OutOfMemoryError" at the end of a truncated log, or with an empty text.
 bool exception_name(Reading& r) {
   const size_t end = r.trigger() + r.text().view().substr(r.trigger()).find("error") + 5;
   if (in_except_clause(r, r.trigger()) || r.near_before(r.trigger(), "raise", 16)) return false;
@@ -240,7 +240,7 @@ bool exception_name(Reading& r) {
   return true;
 }
 
-// cudaMallocAsync behind PyTorch: "Allocation on device 0 would exceed allowed memory. (out of memory)\nCurrently
+// PyTorch with cudaMallocAsync: "Allocation on device 0 would exceed allowed memory. (out of memory)\nCurrently
 // allocated : 6.42 GiB\nRequested : 1.25 GiB\nDevice limit : 8.00 GiB\nFree (according to CUDA): 0 bytes"
 bool malloc_async(Reading& r) {
   const size_t body = r.body();
@@ -256,8 +256,8 @@ bool malloc_async(Reading& r) {
   return true;
 }
 
-// "CUDA error: out of memory", "CUDA driver error: out of memory", "HIP error: out of memory": the driver refused
-// outside of the caching allocator.
+// "CUDA error: out of memory", "CUDA driver error: out of memory", "HIP error: out of memory": the driver refused an
+// allocation outside the caching allocator.
 bool driver_error(Reading& r) {
   const bool hip = r.at(r.trigger(), "hip"), xpu = r.at(r.trigger(), "xpu");
   r.extend(r.text().view().find("outofmemory", r.trigger()) + 11);
@@ -279,7 +279,7 @@ bool thc_check(Reading& r) {
   return true;
 }
 
-// Level Zero and SYCL below PyTorch XPU.
+// Level Zero and SYCL under PyTorch XPU.
 bool xpu_driver(Reading& r) {
   r.identify("pytorch-xpu", "xpu_driver");
   return true;

@@ -1,5 +1,5 @@
-// PyTorch outside of the CUDA allocators: Apple's MPS, the CPU allocator, data-loader workers, and what NumPy and the
-// C++ runtime say when host memory ends.
+// PyTorch outside the CUDA allocators: Apple's MPS, the CPU allocator, data loader workers, and errors of NumPy and the
+// C++ runtime when host memory runs out.
 #include <array>
 
 #include "doctor/messages/recognisers.h"
@@ -34,7 +34,7 @@ bool mps(Reading& r) {
   return true;
 }
 
-// The message with its head cut off.
+// A message whose start is cut off.
 bool mps_headless(Reading& r) {
   const auto requested = quantity_at(r.text(), r.body(), kIec | kSi);
   if (!requested || (!r.at(requested->end, "onprivatepool") && !r.at(requested->end, "onsharedpool"))) return false;
@@ -44,7 +44,7 @@ bool mps_headless(Reading& r) {
   return true;
 }
 
-// "Invalid buffer size: 12.00 GB": Metal takes no single buffer of that size.
+// "Invalid buffer size: 12.00 GB": Metal does not allow a single buffer of that size.
 bool mps_buffer(Reading& r) {
   if (!r.amount(r.body(), kIec | kSi, kRequested)) return false;
   r.hint("single_allocation_limit");
@@ -111,7 +111,7 @@ bool host_allocation(Reading& r) {
   return true;
 }
 
-// "MemoryError" or "Cannot allocate memory" with nothing else on its line: Python's and the system's.
+// "MemoryError" or "Cannot allocate memory" alone on its line, from Python or the system.
 bool bare_host_allocation(Reading& r) {
   const size_t begin = r.trigger();
   const bool starts = begin == 0 || r.text().line_gap(begin),

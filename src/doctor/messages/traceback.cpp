@@ -176,7 +176,7 @@ std::vector<Frame> FrameStore::starting_at(Rank& rank, int64_t line) {
     above = entry.line;
     frames.push_back(entry.frame);
   }
-  std::reverse(frames.begin(), frames.end());  // C++ traces start at the innermost frame
+  std::reverse(frames.begin(), frames.end());  // C++ traces list the innermost frame first
   return frames;
 }
 

@@ -1,4 +1,4 @@
-// Frames of Python and C++ tracebacks, kept until the message that ends (or starts) the traceback is known.
+// Frames of Python and C++ tracebacks, kept until the message at the traceback's end (or start) is known.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace headroom::doctor {
 
-// The frame in a clean line, if it is one:
+// Parses a clean line as a frame:
 //   File "train.py", line 5, in main                          Python
 //   File ~/lib/torch/nn/modules/module.py:1501, in Module._call_impl(self, *args)      IPython 8
 //   ~/lib/torch/nn/modules/module.py in forward(self, x)                               IPython 7
@@ -22,15 +22,15 @@ std::optional<Frame> parse_frame(std::string_view line);
 
 class FrameStore {
  public:
-  // A frame at `line` of the log. Rank -1: none.
+  // Adds a frame at `line` of the log. Rank -1: none.
   void add(int rank, int64_t line, Frame frame);
-  // A new traceback begins: frames before it belong to another.
+  // A new traceback begins: earlier frames belong to another one.
   void begin_traceback(int rank);
-  // The source line below the frame added last for this rank.
+  // Sets the source line of the frame that was added last for this rank.
   void set_code(int rank, std::string_view code);
 
-  // The traceback that ends in a message at `line`; when there is none, the C++ one that begins there. Outermost first
-  // as in Python, at most 64. Those frames are not given again to messages further down.
+  // The traceback that ends in a message at `line`, or else the C++ traceback that begins there. At most 64 frames,
+  // outermost first as in Python. Later messages do not get these frames again.
   std::vector<Frame> take(int rank, int64_t line);
 
  private:
@@ -42,10 +42,10 @@ class FrameStore {
   struct Rank {
     std::deque<Entry> entries;  // at most kKept
     int64_t traceback = 0;
-    int64_t taken_to = 0;  // lines up to here belong to earlier messages
+    int64_t taken_to = 0;  // frames up to this line belong to earlier messages
   };
   static constexpr size_t kKept = 320, kRanks = 64, kGiven = 64;
-  static constexpr int64_t kReach = 60;  // lines between frames, or to the message: source lines, locals, other ranks
+  static constexpr int64_t kReach = 60;  // lines between frames or to the message: source lines, locals, other ranks
 
   Rank& rank_of(int rank);
   static std::vector<Frame> ending_at(Rank& rank, int64_t line);

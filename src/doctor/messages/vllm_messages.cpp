@@ -1,4 +1,4 @@
-// vLLM: errors of the start, most of them about the room for the KV cache. It prints GiB, and counts tokens.
+// vLLM's errors at start, mostly about room for the KV cache. It prints GiB and counts tokens.
 #include "doctor/messages/recognisers.h"
 
 namespace headroom::doctor {
@@ -52,7 +52,7 @@ bool one_request(Reading& r) {
 }
 
 // "Free memory on device cuda:1 (19.77/22.05 GiB) on startup is less than desired GPU memory utilization (0.9, 19.84
-// GiB)." Both figures of the first bracket share its unit.
+// GiB)." Both figures in the first brackets share the unit.
 bool free_at_startup(Reading& r) {
   if (r.at(r.body(), "cuda:")) r.device(r.body() + 5);
   const size_t open = r.text().view().substr(0, std::min(r.size(), r.body() + 16)).find('(', r.body());
@@ -62,7 +62,7 @@ bool free_at_startup(Reading& r) {
       const auto total = quantity_at(r.text(), free->end + 1, kIec);
       if (total) {
         const size_t digits = r.text().view().substr(0, total->end).find_first_not_of("0123456789.,", free->end + 1);
-        // The free figure reads as if the unit stood behind it.
+        // Parses the free figure as if the unit followed it.
         const std::string written(r.text().view().substr(open + 1, free->end - open - 1));
         const std::string unit(r.text().view().substr(digits, total->end - digits));
         if (const auto amount = parse_quantity(written + unit, kIec)) {
@@ -75,7 +75,7 @@ bool free_at_startup(Reading& r) {
   }
   if (const auto wanted = r.after("utilization(", r.body(), 120)) {
     const auto fraction = real_at(r.text(), *wanted);
-    // The comma that ends the fraction and the figure behind it: "(0.9, 19.84 GiB)".
+    // The comma after the fraction and the figure after it: "(0.9, 19.84 GiB)".
     if (fraction && r.at(fraction->end, ",")) {
       r.message.gpu_memory_utilization = fraction->value;
       r.amount(fraction->end + 1, kIec, kRequested);

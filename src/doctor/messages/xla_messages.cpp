@@ -1,10 +1,10 @@
-// JAX and XLA: exact bytes on GPUs, letters for powers of 1024 on TPUs.
+// JAX and XLA: exact bytes on GPUs; on TPUs letters for powers of 1024.
 #include "doctor/messages/recognisers.h"
 
 namespace headroom::doctor {
 namespace {
 
-// "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 7406166528 bytes.", from 2025 also "12.50GiB"
+// "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 7406166528 bytes.", since 2025 also "12.50GiB"
 bool while_trying(Reading& r) {
   r.amount(r.body(), kIec, kRequested);
   const bool statistics = r.follows("bufferassignmentstats:", r.end(), 80);
@@ -13,7 +13,7 @@ bool while_trying(Reading& r) {
   return true;
 }
 
-// "Out of memory allocating 301989888 bytes." of XLA. CuPy's message of the same words goes on "(allocated so far".
+// "Out of memory allocating 301989888 bytes." of XLA. CuPy's message starts the same and continues "(allocated so far".
 bool allocating(Reading& r) {
   const auto amount = quantity_at(r.text(), r.body(), kIec);
   if (!amount || r.follows("allocatedsofar", amount->end, 8)) return false;
@@ -65,7 +65,7 @@ bool attempting(Reading& r) {
   return true;
 }
 
-// "RESOURCE_EXHAUSTED: ..." whose text is cut or of another kind
+// "RESOURCE_EXHAUSTED: ..." with a truncated or another text
 bool exhausted(Reading& r) {
   if (!r.follows("memory", r.body(), 60) && !r.follows("failedtoallocate", r.body(), 60)) return false;
   for (const std::string_view other : {"whiletryingtoallocate", "allocating", "ranoutofmemoryin", "attemptingto",
@@ -76,8 +76,8 @@ bool exhausted(Reading& r) {
   return true;
 }
 
-// "Failed to determine best cudnn convolution algorithm for: %cudnn-conv = ...": no algorithm found room for its
-// workspace beside the memory that XLA took at its start.
+// "Failed to determine best cudnn convolution algorithm for: %cudnn-conv = ...": no algorithm's workspace fits beside
+// the memory that XLA allocated at start.
 bool no_algorithm(Reading& r) {
   r.identify("jax", "xla_no_algorithm");
   r.hint("disguised");

@@ -11,15 +11,15 @@ bool one_of(const std::string& name, std::initializer_list<const char*> names) {
   return std::any_of(names.begin(), names.end(), [&](const char* n) { return name == n; });
 }
 
-// Families whose fused query-key-value product lives on as the storage of the values: rotary positions make new queries
-// and keys, the values stay a view.
+// Families whose fused query-key-value product stays alive as the storage of the values: rotary positions make new
+// queries and keys, but the values remain a view.
 bool keeps_fused_product(const ModelShape& shape, Library library) {
   if (library == Library::litgpt) return shape.kv_heads == shape.heads;  // else keys and values are copied to all heads
   return library == Library::transformers && one_of(shape.family, {"gpt_neox", "phi3"});
 }
 
-// The bytes per token of one layer, part by part. Widths: c of a product's operands, r of the residual stream, o of a
-// linear layer's output, a of attention's operands.
+// The bytes per token of one layer, part by part. Element widths: c of a product's operands, r of the residual stream,
+// o of a linear layer's output, a of attention's operands.
 class LayerLedger {
  public:
   LayerLedger(const ModelShape& shape, const TrainSettings& s)
@@ -38,8 +38,8 @@ class LayerLedger {
     trained_ = !s.frozen();
   }
 
-  // Norms: a hand-written RMSNorm keeps its float32 input, and the normalised value for the gradient of its weight;
-  // torch's LayerNorm and compiled norms keep their input only.
+  // A hand-written RMSNorm keeps its float32 input, and the normalised value for its weight's gradient. torch's
+  // LayerNorm and compiled norms keep only their input.
   double norms() const {
     const double count = static_cast<double>(shape_.norms_per_layer);
     const bool by_hand = shape_.rms_norm && !s_.compiled && s_.library != Library::megatron;
@@ -47,8 +47,8 @@ class LayerLedger {
     if (by_hand) {
       bytes = count * hidden_ * (4 + (trained_ ? r_ : 0));
     } else {
-      // Autocast gives each LayerNorm a float32 copy of a narrower stream; else two norms side by side read, and keep,
-      // one and the same tensor.
+      // Autocast copies a narrower stream to float32 for each LayerNorm. Otherwise two parallel norms read and keep the
+      // same tensor.
       const bool copied = s_.cast_products && r_ < 4 && !s_.compiled;
       bytes = copied ? count * hidden_ * 4 : (shape_.parallel_residual ? 1 : count) * hidden_ * r_;
     }
@@ -56,7 +56,7 @@ class LayerLedger {
     return bytes;
   }
 
-  // Inputs of the products that read a norm's output. Under autocast each product casts its own copy.
+  // Inputs of the products that read a norm's output. Under autocast each product makes its own cast copy.
   double product_inputs() const {
     if (!trained_) return 0;
     const double groups = shape_.parallel_residual && shape_.norms_per_layer == 1 ? 1 : 2;
@@ -76,7 +76,7 @@ class LayerLedger {
       bytes += heads_ * square_width() * s_.sequence + (trained_ ? output * a_ : 0);
     else
       bytes += output * a_ + heads_ * 4;  // and the log-sum-exp
-    // A cast copy is not a view: then the fused product goes.
+    // A cast copy is not a view: the fused product is then freed.
     if (keeps_fused_product(shape_, s_.library) && a_ == o_) bytes += (queries_ + keys_) * o_;
     // GPT-J multiplies queries and keys in float32.
     if (shape_.family == "gptj" && s_.attention == AttentionKernel::eager && !s_.cast_products)
@@ -85,7 +85,7 @@ class LayerLedger {
     return bytes;
   }
 
-  // Bytes kept per score: the float32 softmax, its copy in the compute width, dropout's mask and output.
+  // Bytes kept per score: the float32 softmax, its copy in the compute width, and dropout's mask and output.
   double square_width() const {
     const bool upcast = !one_of(shape_.family, {"bert", "roberta", "distilbert", "gpt2", "vit"}) || s_.autocast;
     double width = upcast ? 4 : c_;
@@ -103,7 +103,7 @@ class LayerLedger {
   double dense_mlp(double inner) const {
     const double product = trained_ ? c_ : 0;
     if (shape_.gated_mlp) return inner * ((s_.compiled ? 2 : 3) * o_ + product);
-    if (shape_.activation == "relu") return inner * o_;  // the product's input is the output relu keeps
+    if (shape_.activation == "relu") return inner * o_;  // the product's input is relu's output, which is kept
     const bool by_hand = one_of(shape_.activation, {"gelu_new", "gelu_fast", "gelu_python_tanh"}) &&
                          shape_.family != "bloom" && !s_.compiled && s_.library == Library::transformers;
     // 0.5 x (1 + tanh(...)): the input (cast for pow under autocast), tanh, 1 + tanh, 0.5 x.
@@ -114,7 +114,7 @@ class LayerLedger {
   double mixture() const {
     const double routed = static_cast<double>(shape_.experts_per_token);
     const double inner = static_cast<double>(shape_.moe_intermediate) / s_.tensor;
-    const double gathered = routed * hidden_ * c_ * 2;  // rows copied to their experts, and back
+    const double gathered = routed * hidden_ * c_ * 2;  // rows copied to their experts and back
     const double sparse =
         gathered + routed * dense_mlp(inner) + dense_mlp(static_cast<double>(shape_.shared_intermediate));
     const double dense = dense_mlp(static_cast<double>(shape_.intermediate));
@@ -124,12 +124,13 @@ class LayerLedger {
 
   double dropout() const {
     if (shape_.hidden_dropout <= 0) return 0;
-    return 2 * hidden_ * (s_.cpu ? 2 * c_ : 1);  // on the CPU noise and input, on a GPU a byte of mask
+    return 2 * hidden_ * (s_.cpu ? 2 * c_ : 1);  // on the CPU noise and input, on a GPU one byte of mask
   }
 
-  // LoRA keeps the input of its first product. PEFT's adapters are float32: under autocast each target casts the input
-  // to the compute width, without it to float32, and a float32 stream is taken as it is, shared by targets that read
-  // the same. Dropout gives each its own dropped input and a byte of mask per element (on the CPU noise as wide).
+  // LoRA keeps the input of its first product. PEFT's adapters are float32. Under autocast each target casts the input
+  // to the compute width, otherwise to float32; a float32 stream is used as it is and shared by targets with the same
+  // input. With dropout each target keeps its own input and one byte of mask per element (on the CPU noise of full
+  // width).
   double adapters() const {
     if (!s_.lora) return 0;
     const Adapters a = lora_adapters(shape_, s_);
@@ -139,15 +140,15 @@ class LayerLedger {
     const bool copied = peft && (s_.cast_products || o_ != s_.adapter_width);
     double inputs = copied ? a.input_width * width : a.shared_input_width * o_;
     if (s_.lora_settings.dropout > 0) {
-      // LitGPT drops the input of queries, keys and values once.
+      // LitGPT applies dropout once to the input of queries, keys and values.
       const double dropped = s_.library == Library::litgpt ? a.distinct_input_width : a.input_width;
       inputs = dropped * (s_.cpu ? 2 * width : width + 1);
     }
     return inputs + a.targets * rank * width + padded_adapters();
   }
 
-  // LitGPT spreads the outputs of its adapters over the fused product's columns, and keeps them, where not all of
-  // queries, keys and values have one.
+  // LitGPT expands the adapters' outputs to the fused product's columns, and keeps them unless queries, keys and values
+  // all have adapters.
   double padded_adapters() const {
     if (s_.library != Library::litgpt) return 0;
     double outputs = 0, all = 0;
@@ -159,7 +160,7 @@ class LayerLedger {
     return all < 3 ? outputs : 0;
   }
 
-  // Largest temporaries of the layer's backward per token: gradients inside the MLP, or of the scores.
+  // The largest temporaries of the layer's backward per token: gradients in the MLP, or of the scores.
   double backward() const {
     const double inner = static_cast<double>(shape_.experts > 0 ? shape_.moe_intermediate * shape_.experts_per_token
                                                                 : shape_.intermediate) /
@@ -208,7 +209,7 @@ LayerActivations layer_activations(const ModelShape& shape, const TrainSettings&
 Activations network_activations(const ModelShape& shape, const TrainSettings& s) {
   const LayerActivations layer = layer_activations(shape, s);
   const double layers = static_cast<double>(shape.layers + shape.encoder_layers) / s.pipeline;
-  const double in_flight = s.pipeline;  // a pipeline stage holds up to as many micro-batches as there are stages
+  const double in_flight = s.pipeline;  // a pipeline stage holds as many micro-batches as there are stages
   Activations out;
   out.backward = layer.backward;
   double kept = layers * layer.saved;

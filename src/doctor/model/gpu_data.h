@@ -1,4 +1,4 @@
-// GPUs and the other spellings of their names. Data alone; gpu_table.cpp looks names up.
+// GPUs and other spellings of their names. Data only; gpu_table.cpp looks names up.
 #pragma once
 
 #include <span>
@@ -7,11 +7,11 @@ namespace headroom::doctor {
 
 struct GpuRow {
   const char* name;
-  int mib;         // what cudaMemGetInfo reports as total (a little less than the marketing figure); 0 for the CPU
+  int mib;         // total memory as cudaMemGetInfo reports it (a little less than advertised); 0 for the CPU
   int capability;  // 80 = 8.0; 0: not NVIDIA
   double half_tflops, single_tflops, gb_per_second;
 };
-// `key`: another spelling, as gpu_table.cpp's key_of() writes it.
+// `key`: another spelling, in the form of key_of() in gpu_table.cpp.
 struct GpuAlias {
   const char* key;
   const char* name;

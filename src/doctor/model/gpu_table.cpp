@@ -1,4 +1,4 @@
-// GPUs by the names people write.
+// Looks GPUs up by the names that people write.
 #include <cctype>
 
 #include "doctor/model/estimate.h"
@@ -59,7 +59,7 @@ std::optional<Gpu> find_gpu(const std::string& name) {
     if (same(key, gpu.name)) return gpu;
   for (const GpuAlias& alias : gpu_aliases())
     if (key == alias.key) return find_gpu(alias.name);
-  // A stated memory size after a name that has one variant: "rtx4090-24gb".
+  // A memory size after a name with only one variant: "rtx4090-24gb".
   if (key.size() > 3 && key.compare(key.size() - 2, 2, "gb") == 0) {
     size_t digits = key.size() - 2;
     while (digits > 0 && std::isdigit(static_cast<unsigned char>(key[digits - 1])) && key.size() - 2 - digits < 2)

@@ -7,18 +7,18 @@
 namespace headroom::doctor {
 namespace {
 
-// Rows and columns of Adafactor's factored second moment, float32.
+// Elements of Adafactor's factored second moment (rows and columns), float32.
 double factored_elements(const ModelShape& shape, const TrainSettings& s) {
   const double hidden = static_cast<double>(shape.hidden), dim = static_cast<double>(shape.head_dim);
   const double queries = static_cast<double>(shape.heads) * dim, keys = static_cast<double>(shape.kv_heads) * dim;
   const double inner = static_cast<double>(shape.intermediate), layers = static_cast<double>(shape.layers);
-  if (s.lora) return lora_adapters(shape, s).parameters * 0.1;  // thin matrices: a tenth and less
+  if (s.lora) return lora_adapters(shape, s).parameters * 0.1;  // thin matrices: a tenth or less
   const double attention = 2 * (hidden + queries) + 2 * (hidden + keys);
   const double mlp = (shape.gated_mlp ? 3 : 2) * (hidden + inner);
   return layers * (attention + mlp) + static_cast<double>(shape.vocab) + hidden;
 }
 
-// Elements of the largest single weight.
+// Elements of the largest weight.
 double largest_weight(const ModelShape& shape, const TrainSettings& s) {
   const double hidden = static_cast<double>(shape.hidden);
   if (s.lora) return hidden * static_cast<double>(s.lora_settings.rank);
@@ -27,7 +27,7 @@ double largest_weight(const ModelShape& shape, const TrainSettings& s) {
 
 struct Rule {
   double states = 0;  // bytes per element
-  double copies = 0;  // of state_width over all elements at the step (multi-tensor implementation)
+  double copies = 0;  // of state_width over all elements during the step (multi-tensor implementation)
   bool known = true;
   std::string text;
 };
@@ -64,7 +64,7 @@ OptimizerBytes optimizer_bytes(const ModelShape& shape, const TrainSettings& s, 
   if (has("8bit") || has("4bit") || has("fp8")) {
     const double bits = has("4bit") ? 4 : 8, block = has("4bit") ? 128 : 256, moments = has("lion") ? 1 : 2;
     const double width = moments * (bits / 8 + 4 / block);
-    // transformers registers embeddings for 32-bit states when it builds a bitsandbytes optimizer.
+    // transformers registers embeddings for 32-bit states when it creates a bitsandbytes optimizer.
     const bool override_tables = s.library == Library::transformers && !s.lora && s.system != System::pytorch_script &&
                                  s.system != System::unknown;
     const double tables = override_tables ? static_cast<double>(shape.vocab) * static_cast<double>(shape.hidden) : 0;

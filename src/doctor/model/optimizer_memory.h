@@ -1,4 +1,4 @@
-// Bytes of optimizer states and of what an optimizer step needs for a moment.
+// Bytes of optimizer states, and temporaries of an optimizer step.
 #pragma once
 
 #include "doctor/model/weight_memory.h"
@@ -8,11 +8,11 @@ namespace headroom::doctor {
 struct OptimizerBytes {
   Bytes states;
   Bytes step;          // temporaries of one step, unsharded
-  bool paged = false;  // may be evicted to host memory by the driver
+  bool paged = false;  // the driver may move the states to host memory
   bool known = true;   // the optimizer's name is known
 };
 
-// For `parameters` trained elements (all of the model, or the adapters).
+// For `parameters` trained elements (the whole model or the adapters).
 OptimizerBytes optimizer_bytes(const ModelShape& shape, const TrainSettings& settings, double parameters);
 
 }  // namespace headroom::doctor

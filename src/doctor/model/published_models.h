@@ -1,4 +1,4 @@
-// Popular models: the geometry of their published config.json. Data alone; shape_table.cpp looks names up.
+// Geometry of popular models, from their published config.json. Data only; shape_table.cpp looks names up.
 #pragma once
 
 #include <cstdint>

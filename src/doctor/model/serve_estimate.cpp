@@ -1,4 +1,5 @@
-// Servers: weights, the profiled peak of a prefill, captured graphs; the KV cache takes what is left, or what is asked.
+// Servers: weights, the profiled peak of a prefill, captured graphs. The KV cache takes the rest of the device, or what
+// was asked for.
 #include <algorithm>
 #include <cmath>
 
@@ -33,7 +34,7 @@ struct Server {
   void widths() {
     std::string stored = job.precision.weights.value_or(shape.stored_dtype.empty() ? "bfloat16" : shape.stored_dtype);
     const bool server = job.task == Task::serve;
-    if (!server && !job.precision.weights) stored = "float32";  // from_pretrained before transformers 5
+    if (!server && !job.precision.weights) stored = "float32";  // default of from_pretrained before transformers 5
     width = stored == "float32" && !job.precision.weights && server
                 ? 2
                 : std::max(0.5, dtype_width(stored));  // "auto" halves float32
@@ -58,8 +59,8 @@ struct Server {
       weights = std::max(0.0, weights - static_cast<double>(*job.serving.cpu_offload_bytes));
   }
 
-  // The dummy batch that vLLM and SGLang run first: `batched` tokens through one layer, logits of `sequences` rows with
-  // the float32 copies of sampling.
+  // The profiling run of vLLM and SGLang: `batched` tokens through one layer, logits of `sequences` rows with the
+  // float32 copies of sampling.
   void profile(double batched, double sequences) {
     const double inner =
         static_cast<double>(shape.experts > 0 ? shape.moe_intermediate * shape.experts_per_token : shape.intermediate);
@@ -83,7 +84,7 @@ void add(Estimate& e, const char* name, double bytes, const std::string& how) {
   e.terms.push_back({name, whole_bytes(bytes), "serve", how});
 }
 
-// vLLM and SGLang: the cache is what a stated fraction of the device leaves.
+// vLLM and SGLang: the cache takes the rest of a stated fraction of the device.
 void paged_server(Server& server, Estimate& e, const Job& job) {
   const bool sglang = job.system == System::sglang;
   const double sequences = count(job.serving.max_sequences, 256);
@@ -100,7 +101,7 @@ void paged_server(Server& server, Estimate& e, const Job& job) {
   const double element = server.kv_width;
   const int64_t tensor = static_cast<int64_t>(server.tensor);
   double kv = 0;
-  // SGLang's fraction covers weights and cache; vLLM's also the profiled peak and what is not torch's.
+  // SGLang's fraction covers weights and cache; vLLM's also covers the profiled peak and memory outside torch.
   if (total > 0) kv = share * total - server.weights - (sglang ? 0 : server.activations + outside);
   if (job.serving.kv_cache_bytes) kv = static_cast<double>(*job.serving.kv_cache_bytes);
   const double least = server.length * element_count(server.shape, tensor) * element;
@@ -121,12 +122,12 @@ void paged_server(Server& server, Estimate& e, const Job& job) {
                     *e.kv_tokens, server.length));
 }
 
-// llama.cpp: the cache is n_ctx for all slots together; layers that are not on the device stay on the host.
+// llama.cpp: the cache has n_ctx tokens for all slots together. Layers that are not on the device stay on the host.
 void llama_server(Server& server, Estimate& e, const Job& job) {
   const double layers = static_cast<double>(server.shape.layers);
   const double asked =
       job.serving.gpu_layers ? static_cast<double>(std::max<int64_t>(0, *job.serving.gpu_layers)) : layers + 1;
-  const double share = std::min(1.0, asked / (layers + 1));  // the output layer counts as one
+  const double share = std::min(1.0, asked / (layers + 1));  // the output layer counts as one more
   server.model(share);
   const double kv = server.length * element_count(server.shape, 1) * server.kv_width * std::min(1.0, asked / layers);
   const double batch = count(job.serving.max_batched_tokens, 512);
@@ -140,7 +141,7 @@ void llama_server(Server& server, Estimate& e, const Job& job) {
   add(e, "context", server.context, "CUDA context");
 }
 
-// Without torch.no_grad() a forward pass keeps what a backward pass would need, eval() or not.
+// Without torch.no_grad() a forward pass keeps what a backward pass would need, even after eval().
 void add_saved_activations(Server& server, Estimate& e, const Job& job) {
   if (job.compute.no_grad.value_or(true)) return;
   std::vector<std::string> defaults;
@@ -149,7 +150,7 @@ void add_saved_activations(Server& server, Estimate& e, const Job& job) {
       "kept for a backward pass that never comes: no torch.no_grad()");
 }
 
-// Generation with a library's own cache.
+// Generation with the cache of a library such as transformers.
 void plain_inference(Server& server, Estimate& e, const Job& job) {
   server.model(1);
   const double batch = count(job.batch.micro, count(job.evaluation.batch, 1));

@@ -73,13 +73,13 @@ struct Resolver {
       assume("one device (not stated): sharding saves nothing");
   }
 
-  // The type in which the system loads the weights that it trains.
+  // The type in which the system loads the weights to be trained.
   std::string default_weights(const std::string& mixed, bool half_gpu) const {
     const bool quantised = job.precision.quantization.value_or("none") != "none";
     if (transformers_trainer(job.system) && quantised) return "bfloat16";
     std::string stored(defaults.weight_dtype.value.value_or("float32"));
     if (stored == "checkpoint") stored = shape.stored_dtype.empty() ? "float32" : shape.stored_dtype;
-    // LLaMA-Factory loads in the type of the products, and casts what it trains to float32 (parser.py, adapter.py).
+    // LLaMA-Factory loads in the products' type and casts the trained weights to float32 (parser.py, adapter.py).
     if (job.system == System::llamafactory) stored = job.lora ? (mixed == "none" ? stored : mixed) : "float32";
     if (job.system == System::axolotl) stored = mixed == "none" ? "float32" : mixed;
     if (job.system == System::litgpt) stored = mixed == "none" ? "bfloat16" : "float32";
@@ -100,7 +100,7 @@ struct Resolver {
     if (!job.precision.autocast && s.autocast) assume(fmt::format("{} mixed precision (not stated)", mixed));
     s.weight_width = dtype_width(stored) > 0 ? dtype_width(stored) : 4;
     s.compute_width = s.autocast ? (mixed == "float32" ? 4 : 2) : s.weight_width;
-    if (s.deepspeed && s.autocast) {  // DeepSpeed's engine casts the module itself; float32 masters are its own
+    if (s.deepspeed && s.autocast) {  // DeepSpeed's engine casts the module itself and has its own float32 masters
       s.weight_width = 2;
       s.autocast = false;
     }
@@ -112,9 +112,9 @@ struct Resolver {
     s.prepared_kbit = job.lora && prepares_kbit();
   }
 
-  // Whose scripts call PEFT's prepare_model_for_kbit_training on a base that bitsandbytes quantised. DeepSpeed's engine
-  // casts everything back to the 16-bit type; axolotl does where a flash kernel needs it; LLaMA-Factory leaves norms
-  // and tables alone unless told otherwise.
+  // Systems that call PEFT's prepare_model_for_kbit_training on a base that bitsandbytes quantised. DeepSpeed's engine
+  // casts everything back to the 16-bit type; axolotl does so where a flash kernel needs it; LLaMA-Factory by default
+  // does not cast norms and tables.
   bool prepares_kbit() const {
     const std::string& kind = s.quantization;
     const bool bitsandbytes = kind.rfind("nf4", 0) == 0 || kind.rfind("fp4", 0) == 0 || kind == "int8";
@@ -127,7 +127,7 @@ struct Resolver {
     const bool old = before(software.transformers, 4, 36);
     std::string kernel = job.compute.attention.value_or("");
     if (kernel.empty()) {
-      const bool only_eager = shape.family == "gptj";  // its class knows no sdpa
+      const bool only_eager = shape.family == "gptj";  // its class has no sdpa
       kernel =
           old || shape.encoder_decoder || only_eager ? "eager" : std::string(defaults.attention.value.value_or("sdpa"));
       assume(fmt::format("{} attention (not stated)", kernel));
@@ -138,12 +138,12 @@ struct Resolver {
       s.attention = AttentionKernel::eager;
     else if (s.library == Library::torchtune || s.library == Library::litgpt ||
              (kernel == "sdpa" && transformers_trainer(job.system)))
-      s.attention = AttentionKernel::fused_repeated;  // a padding mask rules the kernels for grouped heads out
+      s.attention = AttentionKernel::fused_repeated;  // a padding mask rules out the kernels for grouped heads
     else
       s.attention = AttentionKernel::fused;
     if (flash && gpu && !gpu->flash_attention && !s.cpu)
       assume(fmt::format("{} has no flash-attention kernels: the job will stop with an error", gpu->name));
-    // torch's CPU kernel knows no dropout: the plain formula runs instead.
+    // torch's CPU kernel does not support dropout: the plain formula is used instead.
     if (s.cpu && shape.attention_dropout > 0) s.attention = AttentionKernel::eager;
     const bool default_on = defaults.checkpointing.value.value_or(false);
     if (!job.compute.checkpointing)
@@ -160,7 +160,7 @@ struct Resolver {
   void optimizer() {
     s.optimizer = job.optimizer.name.value_or("");
     const bool fused_default = transformers_trainer(job.system) && !before(software.torch, 2, 8);
-    // LitGPT trains a quantised base with bitsandbytes' PagedAdamW whatever AdamW is asked for (litgpt/utils.py).
+    // On a quantised base LitGPT uses bitsandbytes' PagedAdamW whichever AdamW is asked for (litgpt/utils.py).
     if (job.system == System::litgpt && !s.quantization.empty()) s.optimizer = "paged_adamw";
     if (s.optimizer.empty()) {
       s.optimizer = fused_default ? "adamw_fused" : "adamw";
@@ -226,7 +226,7 @@ int64_t assumed_sequence(const Job& job, const ModelShape& shape) {
     return shape.max_positions > 0 ? std::clamp<int64_t>(*stated, 1, shape.max_positions)
                                    : std::max<int64_t>(1, *stated);
   int64_t length = shape.encoder_only ? 512 : 2048;
-  // LitGPT pretrains at the model's whole context; its finetuning cuts at the longest row.
+  // LitGPT pretrains with the model's whole context; its finetuning cuts at the longest row.
   if (job.system == System::litgpt) length = job.objective == "pretrain" ? shape.max_positions : 4096;
   return shape.max_positions > 0 ? std::min(length, shape.max_positions) : std::max<int64_t>(1, length);
 }

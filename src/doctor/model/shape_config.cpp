@@ -1,4 +1,4 @@
-// Shapes from a config.json, leniently: the spellings of all families, defaults of the classes in transformers.
+// Reads shapes from a config.json leniently: all families' spellings, with the defaults of transformers' classes.
 #include <algorithm>
 #include <filesystem>
 #include <initializer_list>
@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kLargest = int64_t{1} << 32;
 constexpr int64_t kMaxConfigBytes = int64_t{4} << 20;
 
-// The keys of one config.json, with its nested text model folded in.
+// The keys of a config.json, with those of a nested text model merged.
 class Keys {
  public:
   Keys(const Json& raw, const std::string& source) : source_(source) {
@@ -110,7 +110,7 @@ void read_experts(ModelShape& shape, const Keys& keys, CountOptions& options) {
   options.shared_expert_gate = shape.shared_intermediate > 0;
   if (const int64_t shared = keys.integer({"n_shared_experts"}, 0); shared > 0)
     shape.shared_intermediate = shared * shape.moe_intermediate;
-  options.router_bias = shape.family == "deepseek_v3";  // the bias of its balancing without a loss
+  options.router_bias = shape.family == "deepseek_v3";  // the bias of its load balancing without an auxiliary loss
 }
 
 void read_latent_attention(ModelShape& shape, const Keys& keys, CountOptions& options) {
@@ -139,7 +139,7 @@ void read_window(ModelShape& shape, const Keys& keys, const FamilyFacts& facts) 
     shape.windowed_layers = std::count(types->begin(), types->end(), Json("sliding_attention"));
 }
 
-// What a config.json can override.
+// Applies what a config.json overrides.
 void override_facts(ModelShape& shape, const Keys& keys, FamilyFacts& facts, CountOptions& options) {
   const std::string activation =
       keys.text({"hidden_activation", "hidden_act", "activation_function", "feed_forward_proj", "dense_act_fn"},

@@ -1,4 +1,4 @@
-// Parameter counts from a shape. Sums are in double: exact up to 2^53, and no config can make them overflow.
+// Parameter counts from a shape. Sums are in double: exact up to 2^53, and no configuration makes them overflow.
 #include "doctor/model/shape_count.h"
 
 namespace headroom::doctor {
@@ -10,7 +10,7 @@ struct Counts {
 
 double norm_width(const FamilyFacts& facts, double width) { return facts.norm_bias ? 2 * width : width; }
 
-// Multi-head latent attention of DeepSeek: low-rank queries (where query_rank is given), keys and values.
+// DeepSeek's multi-head latent attention: low-rank queries (if query_rank is given), keys and values.
 Counts latent_attention(const ModelShape& shape, const CountOptions& o) {
   const double hidden = static_cast<double>(shape.hidden), heads = static_cast<double>(shape.heads);
   const double query_dim = static_cast<double>(o.nope_head_dim + o.rope_head_dim);
@@ -22,7 +22,7 @@ Counts latent_attention(const ModelShape& shape, const CountOptions& o) {
   c.attention_linear += hidden * (rank + static_cast<double>(o.rope_head_dim));
   c.attention_linear += rank * heads * (static_cast<double>(o.nope_head_dim) + value_dim);
   c.attention_linear += heads * value_dim * hidden;
-  c.attention = c.attention_linear + rank + query_rank;  // the norms of the two latents
+  c.attention = c.attention_linear + rank + query_rank;  // the norms of the two latent vectors
   return c;
 }
 
@@ -48,7 +48,7 @@ double mlp_biases(const ModelShape& shape, const FamilyFacts& facts, const Count
   return static_cast<double>(shape.intermediate) * (shape.gated_mlp ? 2 : 1) + static_cast<double>(shape.hidden);
 }
 
-// Tables, norms outside the layers, heads.
+// Tables, norms and heads outside the layers.
 double outside_layers(const ModelShape& shape, const FamilyFacts& facts, const CountOptions& o) {
   const double hidden = static_cast<double>(shape.hidden), vocab = static_cast<double>(shape.vocab);
   double sum = 0;
@@ -71,7 +71,7 @@ void count_encoder_decoder(ModelShape& shape) {
   const double inner = static_cast<double>(shape.heads * shape.head_dim);
   const double attention = 4 * hidden * inner, mlp = mlp_matrices(shape, static_cast<double>(shape.intermediate));
   const double encoder = attention + mlp + 2 * hidden, decoder = 2 * attention + mlp + 3 * hidden;
-  const double buckets = 32 * static_cast<double>(shape.heads);  // relative positions, first layer of each stack
+  const double buckets = 32 * static_cast<double>(shape.heads);  // relative positions, in the first layer of each stack
   const double encoders = static_cast<double>(shape.encoder_layers), decoders = static_cast<double>(shape.layers);
   shape.embedding_parameters = static_cast<double>(shape.vocab) * hidden * (shape.tied ? 1 : 2);
   shape.layer_parameters = decoder;

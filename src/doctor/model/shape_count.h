@@ -1,4 +1,4 @@
-// Parameter counts, and the built-in table of popular models.
+// Parameter counts, and the lookup in the table of published models.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace headroom::doctor {
 
-// The facts of a model_type; those of Llama for one that is not known.
+// The facts of a model_type, or of Llama when it is unknown.
 const FamilyFacts& facts_or_llama(const std::string& model_type);
-// Puts what the family has into the shape: norms, MLP, attention, activation, dropout.
+// Copies the family's facts into the shape: norms, MLP, attention, activation, dropout.
 void take_facts(ModelShape& shape, const FamilyFacts& facts);
 
 // What differs between checkpoints of one family.
@@ -20,13 +20,13 @@ struct CountOptions {
   bool pooler = false, mlm_head = false;
   int64_t query_rank = 0, key_value_rank = 0, rope_head_dim = 0, nope_head_dim = 0;  // multi-head latent attention
   bool shared_expert_gate = false, router_bias = false;
-  int64_t embedding_width = 0;  // where it differs from hidden (OPT-350M), else 0
+  int64_t embedding_width = 0;  // if it differs from hidden (OPT-350M), else 0
 };
 
-// Fills the parameter counts of `shape` from its geometry. Exact for the families of the table.
+// Computes the parameter counts of `shape` from its geometry. Exact for the families of the table.
 void count_parameters(ModelShape& shape, const FamilyFacts& facts, const CountOptions& options);
 
-// A shape of the built-in table by its name, nullopt when there is none.
+// A shape of the table by name; nullopt when the name is unknown.
 std::optional<ModelShape> find_in_table(const std::string& name);
 
 }  // namespace headroom::doctor

@@ -1,4 +1,4 @@
-// A shape from a parameter count alone: the usual proportions of dense decoders.
+// Guesses a shape from a parameter count, with the usual proportions of dense decoders.
 #include <algorithm>
 #include <cmath>
 
@@ -56,7 +56,7 @@ ModelShape guess_model_shape(double parameters) {
   const double left = (parameters - s.parameters) / static_cast<double>(s.layers) / (3 * static_cast<double>(s.hidden));
   s.intermediate = std::max<int64_t>(s.hidden, std::llround(left / 64) * 64);
   count_parameters(s, facts, {});
-  const double scale = parameters / s.parameters;  // the count given is right to the digit
+  const double scale = parameters / s.parameters;  // makes the total equal to the given count
   s.layer_parameters *= scale;
   s.linear_parameters *= scale;
   s.embedding_parameters *= scale;

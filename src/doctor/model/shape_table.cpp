@@ -1,4 +1,4 @@
-// Shapes of published models by the names people write; parameters are computed from the geometry.
+// Looks shapes of published models up by the names that people write; parameters are computed from the geometry.
 #include <algorithm>
 #include <cctype>
 #include <string_view>
@@ -10,7 +10,7 @@
 namespace headroom::doctor {
 namespace {
 
-// Letters and digits of the last part of a path, lower case: "meta-llama/Llama-3.2-1B" -> "llama321b".
+// Letters and digits of a path's last part, in lower case: "meta-llama/Llama-3.2-1B" -> "llama321b".
 std::string key_of(const std::string& name) {
   const size_t slash = name.find_last_of('/');
   std::string key;
@@ -36,7 +36,7 @@ std::vector<std::string> parts_of(const std::string& name) {
   return parts;
 }
 
-// A part that makes another shape of it: a size, or the name of one.
+// Whether the part makes it a different shape: a size, or the name of one.
 bool tells_the_shape(const std::string& part) {
   for (const char* word : {"mini", "small", "medium", "large", "base", "xl", "xxl", "tiny", "nano", "moe", "vl",
                            "vision", "multimodal", "audio", "omni", "next", "lite"})
@@ -99,8 +99,8 @@ ModelShape shape_of(const PublishedModel& row) {
 
 }  // namespace
 
-// A variant of a model keeps its name in front ("-Instruct-2507", "-AWQ", "-reasoning-plus"): parts are dropped from
-// the end until the table knows the rest.
+// Variants keep the model's name as a prefix ("-Instruct-2507", "-AWQ", "-reasoning-plus"): drops parts from the end
+// until the table has the rest.
 std::optional<ModelShape> find_in_table(const std::string& name) {
   std::vector<std::string> parts = parts_of(name);
   bool dropped_base = false;
@@ -113,7 +113,8 @@ std::optional<ModelShape> find_in_table(const std::string& name) {
     for (const std::string& key : {key_of(whole), key_of(plain)})
       for (const PublishedModel& row : published_models())
         if (key_of(row.name) == key) return shape_of(row);
-    // "Qwen2.5-7B-base" is the model itself, "t5-base" a size: dropped once, behind a size only.
+    // "Qwen2.5-7B-base" is the model itself, while "t5-base" is a size: "base" is dropped only once and only after a
+    // size.
     const bool base =
         parts.back() == "base" && parts.size() > 2 && !dropped_base && tells_the_shape(parts[parts.size() - 2]);
     if (tells_the_shape(parts.back()) && !base) return std::nullopt;

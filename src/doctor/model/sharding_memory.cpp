@@ -7,7 +7,7 @@
 namespace headroom::doctor {
 namespace {
 
-// A buffer of DeepSpeed's configuration in elements, or its default.
+// A DeepSpeed buffer in elements: the configuration's value, or the default.
 double buffer(const TrainSettings& s, const char* key, double fallback) {
   const auto it = s.buffers.find(key);
   return it == s.buffers.end() || it->second < 0 ? fallback : static_cast<double>(it->second);
@@ -19,13 +19,13 @@ void divide(Bytes& b, double by) {
   b.how += fmt::format(" / {:.0f}", by);
 }
 
-// FSDP: the unit at work, the one fetched ahead, and the root unit (tables), each with its gradient.
+// FSDP: the current unit, the prefetched one and the root unit (tables), each with its gradient.
 void fsdp(ModelStates& m, const ModelShape& shape, const TrainSettings& s, double trained) {
   const double width = s.autocast ? s.compute_width : s.weight_width;
   const double units = (1 + s.prefetched_units) * shape.layer_parameters;
   const double gathered = units + shape.embedding_parameters;
   const bool gathers = s.sharding == Sharding::zero3 || s.sharding == Sharding::hybrid;
-  const double share = shape.parameters > 0 ? trained / shape.parameters : 0;  // of a unit that gets gradients
+  const double share = shape.parameters > 0 ? trained / shape.parameters : 0;  // share of a unit that gets gradients
   const double whole = gathers ? gathered : s.sharding == Sharding::zero2 ? shape.parameters : 0;
   m.gathered = {width * (whole + gathered * std::min(1.0, share)),
                 fmt::format("{:.0f} gathered parameters and their gradients x {} B", whole, width)};
@@ -70,12 +70,12 @@ void offload(ModelStates& m, const TrainSettings& s) {
   if (s.offload_optimizer != Offload::none) {
     move(m.states, s.offload_optimizer);
     move(m.masters, s.offload_optimizer);
-    m.host += m.gradients.bytes;  // a pinned copy that the host's step reads
+    m.host += m.gradients.bytes;  // a pinned copy that the step on the host reads
     m.step.bytes = 0;
   }
   if (s.offload_parameters != Offload::none) {
     move(m.weights, s.offload_parameters);
-    if (!s.deepspeed) {  // FSDP's CPU offload takes gradients and states along
+    if (!s.deepspeed) {  // FSDP's CPU offload moves gradients and states too
       move(m.gradients, Offload::cpu);
       move(m.states, Offload::cpu);
       m.step.bytes = 0;
@@ -116,7 +116,7 @@ ModelStates model_states(const ModelShape& shape, const TrainSettings& s) {
     deepspeed_buffers(m, shape, s, stage);
   else if (stage >= 2 && n > 1)
     fsdp(m, shape, s, trained);
-  if (!s.deepspeed && stage == 2 && n > 1) divide(m.weights, n);  // the whole copy is in `gathered`
+  if (!s.deepspeed && stage == 2 && n > 1) divide(m.weights, n);  // the full copy is counted in `gathered`
   offload(m, s);
   return m;
 }

@@ -1,4 +1,4 @@
-// Time of a step: matrix products at a usual fraction of the device's rate, states at its bandwidth.
+// Time of a step: matrix products at a usual fraction of the device's peak rate, optimizer states at its bandwidth.
 #include <algorithm>
 
 #include "doctor/model/settings.h"
@@ -16,7 +16,8 @@ double training_step_seconds(const Job& job, const ModelShape& shape, const std:
   const double products = 2 * (shape.active_parameters - shape.embedding_parameters / 2) * tokens;
   const double scores =
       4 * tokens * s.sequence * static_cast<double>(shape.heads * shape.head_dim) * static_cast<double>(shape.layers);
-  // Forward once, backward twice (once through frozen weights), and again when recomputed.
+  // One forward, a backward twice as long (as long as a forward through frozen weights), and a forward for
+  // recomputation.
   const double passes = (s.frozen() ? 2 : 3) + (s.checkpointing == Checkpointing::full ? 1 : 0);
   const bool half = s.compute_width < 4 && gpu->compute_capability != 61;
   const double rate = half ? gpu->flops_half : gpu->flops_single;

@@ -11,7 +11,7 @@
 namespace headroom::doctor {
 namespace {
 
-// One candidate for the peak.
+// A candidate for the peak.
 struct Phase {
   std::string name;
   double lasting = 0, passing = 0;
@@ -39,12 +39,12 @@ class Trainer {
         states_(model_states(shape, s)),
         activations_(network_activations(shape, s)),
         loss_(loss_bytes(shape, s)) {
-    // Autocast keeps a half copy of every matrix until backward has used it.
+    // Autocast keeps a 16-bit copy of every matrix until backward has used it.
     casts_ = s.autocast ? (shape.linear_parameters / s.tensor / s.pipeline +
                            (s.loss == LossKind::none ? 0 : shape.embedding_parameters)) *
                               s.compute_width
                         : 0;
-    if (s.prepared_kbit && s.cast_products && s.loss != LossKind::none)  // the head alone is a float32 matrix
+    if (s.prepared_kbit && s.cast_products && s.loss != LossKind::none)  // only the head is a float32 matrix
       casts_ = static_cast<double>(shape.vocab) * static_cast<double>(shape.hidden) * s.compute_width;
     if (s.sharding == Sharding::zero3 || s.sharding == Sharding::hybrid || s.sharding == Sharding::zero2) casts_ = 0;
     const int64_t inner = shape.experts > 0 ? shape.moe_intermediate : shape.intermediate;
@@ -57,18 +57,19 @@ class Trainer {
     dequantized_ = s.quantization.empty() ? 0 : widest * s.compute_width;
     const LitGptTables tables = litgpt_tables(shape, s);
     dequantized_head_ = s.quantization.empty() ? 0 : tables.head * s.compute_width;
-    // bitsandbytes' StableEmbedding comes after the optimizer: the gradient of its table is never used, never freed.
+    // bitsandbytes' StableEmbedding is installed after the optimizer is created: its table's gradient is never used nor
+    // freed.
     stale_gradient_ = {tables.stale * s.weight_width, "of the replaced token table, which no optimizer frees"};
     table_ = static_cast<double>(shape.vocab) * static_cast<double>(shape.hidden) / s.tensor;
   }
 
-  // Forward done, the loss at its largest, no gradient of this step yet.
+  // The forward pass is done, the loss at its peak, and no gradient of this step exists.
   Phase loss() const {
     Phase p{"backward"};
     states(p);
     if (s_.accumulation > 1 || s_.gradients_kept) p.last("gradients", states_.gradients);
     p.pass("activations", activations_.kept.bytes, activations_.kept.how);
-    // A quantised matrix is in 16 bits while it is used: those of the layers after the loss, a head's beside it.
+    // A quantised matrix exists in 16 bits while it is used: one layer's after the loss, the head's during it.
     const double layer = activations_.recomputed + activations_.backward + dequantized_;
     if (loss_.peak + dequantized_head_ >= loss_.alive + layer) {
       p.pass("logits", loss_.peak, loss_.how);
@@ -88,8 +89,8 @@ class Trainer {
     return p;
   }
 
-  // Backward at the first layer: its activations, and all gradients but that of the token table, which comes last. A
-  // tied table has its head's gradient already.
+  // Backward at the first layer: its activations, and all gradients except the token table's, which comes last. A tied
+  // table already has the head's gradient.
   Phase first_layer() const {
     Phase p{"backward"};
     states(p);
@@ -105,7 +106,7 @@ class Trainer {
     return end_of_backward(std::move(p));
   }
 
-  // Its end: every gradient, and a tied table's second one before it is added.
+  // The end of backward: every gradient, and a tied table's second one before it is added.
   Phase backward_end() const {
     Phase p{"backward"};
     states(p);
@@ -155,7 +156,7 @@ class Trainer {
     hold_freed(p);
     return p;
   }
-  // Gradients in pieces that a heap keeps: all but the tables.
+  // Gradients in pieces that a heap keeps: all except the tables'.
   double small_gradients() const {
     if (s_.frozen()) return states_.gradients.bytes;
     return std::max(0.0, states_.gradients.bytes - shape_.embedding_parameters * s_.weight_width);
@@ -170,7 +171,7 @@ class Trainer {
     }
     p.held = allocator_slack(p.load, s_);
   }
-  // After backward a heap still holds most of what the activations took.
+  // After backward a heap still holds most of the activations' memory.
   void hold_freed(Phase& p) const {
     p.load.gradients = 0;
     p.load.activations = 0;
@@ -197,18 +198,18 @@ class Trainer {
   Bytes stale_gradient_;
 };
 
-// Host memory of one process: the interpreter and its libraries, offloaded states, workers, the load.
+// Host memory of one process: the interpreter and its libraries, offloaded states, data loader workers, loading.
 void host_memory(Estimate& e, const ModelShape& shape, const TrainSettings& s, const Trainer& trainer) {
   constexpr double kGi = 1073741824.0;
   const double libraries = 3 * kGi;  // torch with CUDA, transformers, and their caches
   const double offloaded = trainer.model_states_of().host + trainer.offloaded_activations();
   const double workers = s.workers * 0.5 * kGi;
-  const double load = shape.parameters * s.weight_width;  // a checkpoint passes through the host
+  const double load = shape.parameters * s.weight_width;  // a checkpoint is loaded through host memory
   const double running = libraries + offloaded + workers;
   e.host_low_bytes = whole_bytes(running);
   e.host_likely_bytes = whole_bytes(std::max(running, libraries + std::min(load, 10 * kGi)));
-  // Pinned copies are rounded up, by half more on average (DeepSpeed's own estimate); without low_cpu_mem_usage the
-  // model and its state dict are there at once.
+  // The sizes of pinned copies are rounded up, by half on average (DeepSpeed's own estimate). Without low_cpu_mem_usage
+  // the model and its state dict exist at the same time.
   e.host_high_bytes = whole_bytes(running + 0.5 * offloaded + 2 * load);
   e.disk_bytes = whole_bytes(trainer.model_states_of().disk);
 }
@@ -232,7 +233,7 @@ void finish_terms(Estimate& e) {
 
 namespace {
 
-// States in unified memory leave the device as far as the rest needs the room.
+// States in unified memory leave the device as far as the other terms need room.
 void page_out(Estimate& e, const Gpu& gpu, double states) {
   const double room = 0.95 * static_cast<double>(gpu.memory_bytes), excess = static_cast<double>(e.likely_bytes) - room;
   if (gpu.memory_bytes <= 0 || excess <= 0) return;
@@ -261,7 +262,7 @@ Estimate estimate_training(const Job& job, const ModelShape& shape, const std::o
                             trainer.evaluation()};
   const Phase& peak = *std::max_element(phases.begin(), phases.end(),
                                         [](const Phase& a, const Phase& b) { return a.total() < b.total(); });
-  double passing = 0;  // the most that came and went: what the allocator had to find room for
+  double passing = 0;  // the most temporary memory that the allocator had to find room for
   for (const Phase& p : phases) passing = std::max(passing, p.passing);
   e.peak_phase = peak.name;
   e.terms = peak.terms;

@@ -21,7 +21,7 @@ bool named(const std::string& name, std::initializer_list<const char*> names) {
   return std::any_of(names.begin(), names.end(), [&](const char* n) { return last == n; });
 }
 
-// The matrix that a target's name stands for in one layer; in == 0 when it is none of the layer's.
+// The matrix that a target's name means in one layer; in == 0 when the layer has no such matrix.
 Target target_of(const std::string& name, const ModelShape& shape) {
   const double hidden = static_cast<double>(shape.hidden), dim = static_cast<double>(shape.head_dim);
   const double queries = static_cast<double>(shape.heads) * dim, keys = static_cast<double>(shape.kv_heads) * dim;
@@ -62,7 +62,7 @@ std::vector<std::string> expand(const std::vector<std::string>& given, const Mod
 
 namespace {
 
-// llama.cpp's types: bits per weight of whole files, as its quantize program prints them.
+// llama.cpp's types: bits per weight averaged over a file, as printed by its quantize program.
 struct GgufType {
   std::string_view name;
   double bits;
@@ -123,7 +123,7 @@ Adapters lora_adapters(const ModelShape& shape, const TrainSettings& s) {
     per_layer += rank * (target.in + target.out);
     a.input_width += target.in;
     const size_t kind = static_cast<size_t>(target.input);
-    // The attention's output is kept by its kernel anyway.
+    // The kernel of attention keeps the attention's output anyway.
     if (!seen[kind] && target.input != Input::attention_output) a.shared_input_width += target.in;
     if (!seen[kind]) a.distinct_input_width += target.in;
     seen[kind] = true;

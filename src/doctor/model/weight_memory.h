@@ -1,4 +1,4 @@
-// Bytes of weights: plain, quantised, adapters.
+// Bytes of weights: plain, quantised, and of adapters.
 #pragma once
 
 #include <string>
@@ -16,29 +16,29 @@ struct Bytes {
 // 1/64 + 4/16384 (scales in 8 bits, blocks of 256), "int8" 1, "gptq" and "awq" 0.5 + 2.5/128, "fp8" 1.
 double quantized_width(const std::string& method);
 
-// What LitGPT holds of tables, in elements: a head of its own even where the model ties it, quantised with the layers
-// (its plugin replaces every torch.nn.Linear); and, with adapters on a quantised base, the token table twice, because
-// main() of finetune/lora.py keeps a name for the one that bitsandbytes' StableEmbedding replaced.
+// The elements of LitGPT's tables. It has a separate head even when the model ties it, quantised with the layers (its
+// plugin replaces every torch.nn.Linear). With adapters on a quantised base it holds the token table twice, because
+// main() of finetune/lora.py keeps a reference to the one that bitsandbytes' StableEmbedding replaced.
 struct LitGptTables {
   double head = 0, untied = 0, stale = 0;
 };
 LitGptTables litgpt_tables(const ModelShape& shape, const TrainSettings& settings);
 
-// Weights of the base model on one device before sharding. A quantised base keeps embeddings, head and norms apart;
-// PEFT's preparation for k-bit training casts those to float32.
+// Base weights on one device before sharding. A quantised base does not quantise embeddings, head and norms; PEFT's
+// preparation for k-bit training casts those to float32.
 Bytes base_weights(const ModelShape& shape, const TrainSettings& settings);
 
 // Elements of the matrices that an adapter adds.
 struct Adapters {
   double parameters = 0;
-  double input_width = 0;         // elements of inputs that the adapters keep per token and layer, each target its own
-  double shared_input_width = 0;  // the same where targets with one input share it
-  double distinct_input_width = 0;  // each input once, the attention's output too
+  double input_width = 0;           // input elements kept per token and layer if every target keeps its own
+  double shared_input_width = 0;    // the same if targets share a common input
+  double distinct_input_width = 0;  // each distinct input once, the attention's output included
   double targets = 0;               // per layer
 };
 Adapters lora_adapters(const ModelShape& shape, const TrainSettings& settings);
 
-// Elements that get a gradient and optimizer states.
+// Number of elements with gradients and optimizer states.
 double trainable_parameters(const ModelShape& shape, const TrainSettings& settings);
 
 }  // namespace headroom::doctor

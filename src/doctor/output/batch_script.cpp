@@ -11,7 +11,7 @@ namespace headroom::doctor {
 
 namespace {
 
-// What our own lines state instead.
+// Whether the line states a resource that doctor's own lines state instead.
 bool asks_for_resources(const std::string& line) {
   for (const char* option : {"--gres", "--gpus", "-G", "--mem", "--cpus-per-task", "--cpus-per-gpu", "-c ",
                              "-c=", "--nodes", "-N", "--ntasks", "-n "})
@@ -38,7 +38,7 @@ std::string resource_lines(const Report& report) {
   return out;
 }
 
-// The user's own script with our lines in place of its own that ask for resources.
+// The user's script with doctor's lines in place of its lines that ask for resources.
 std::string own_script(const std::string& script, const std::string& resources) {
   std::string out;
   bool inserted = false;

@@ -1,4 +1,4 @@
-// A job script that asks a scheduler for what the job needs.
+// Writes a job script that asks a scheduler for what the job needs.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 namespace headroom::doctor {
 
 // An sbatch script: GPUs, host memory and CPUs from the estimate with the smallest fitting set applied, and `command`
-// as its last line. A `command` that is a batch script itself keeps its lines, but for those that ask for resources.
+// as the last line. If `command` is itself a batch script, its lines are kept, except those that ask for resources.
 std::string batch_script(const Report& report, const std::string& command);
 
 }  // namespace headroom::doctor

@@ -1,4 +1,4 @@
-// One page to hand to a support desk.
+// A report on one page for a support desk.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace headroom::doctor {
 
-// Plain text: messages, figures, frames, the job's settings, the estimate and what was proposed, redacted (redact.h).
-// A model's name stays only where it names a published one.
+// Plain text: messages, figures, frames, the job's settings, the estimate and the proposed remedies, redacted
+// (redact.h). A model's name is kept only if it is a published model's.
 std::string report_bundle(const Report& report);
 
 }  // namespace headroom::doctor

@@ -1,4 +1,4 @@
-// The long answer.
+// The detailed answer, `--verbose`.
 #include <fmt/format.h>
 
 #include "doctor/output/screen.h"

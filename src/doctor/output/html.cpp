@@ -42,7 +42,7 @@ std::string remedy_block(const Remedy& remedy, const Bars& bars) {
   return out + "</article>\n";
 }
 
-// What the case looks like, and what that asks for.
+// The situations that the case looks like, with their advice.
 std::string situations_block(const Report& report) {
   std::string out;
   for (const SeenSituation& seen : report.diagnosis.situations) {
@@ -58,7 +58,7 @@ std::string situations_block(const Report& report) {
   return out.empty() ? out : "<h2>What this looks like</h2>\n" + out;
 }
 
-// Causes that are situations stand there.
+// Causes that are situations are listed in that block.
 std::string causes_block(const Diagnosis& diagnosis) {
   std::string out;
   for (const Cause& cause : diagnosis.causes) {
@@ -69,7 +69,7 @@ std::string causes_block(const Diagnosis& diagnosis) {
   return out.empty() ? out : "<h2>Why</h2>\n<ol>\n" + out + "</ol>\n";
 }
 
-// What fills the memory: by the message where it has figures, by the estimate where there is one.
+// What fills the memory: from the message if it has figures, and from the estimate if there is one.
 std::string bars_block(const Report& report, const Bars& bars) {
   const Diagnosis& d = report.diagnosis;
   const std::vector<Term> shown = terms_of_message(report.incident);

@@ -1,4 +1,4 @@
-// The answer as one page that needs no network.
+// The answer as a page that needs no network.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 namespace headroom::doctor {
 
 // A self-contained HTML page: what happened, why, what to do, and bars (inline SVG) of what fills the memory now, after
-// each remedy and after the smallest set. Readable on a telephone and in the dark; no scripts.
+// each remedy and after the smallest set. Readable on a phone and in dark mode; no scripts.
 std::string report_html(const Report& report);
 
 }  // namespace headroom::doctor

@@ -10,7 +10,7 @@
 namespace headroom::doctor {
 namespace {
 
-// Distinguishable with any colour vision (Okabe and Ito 2008), in the order of the terms now.
+// Distinguishable with any colour vision (Okabe and Ito 2008), in the order of the current terms.
 constexpr const char* kColours[] = {"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9",
                                     "#d55e00", "#b8a800", "#7a7f87", "#8c6bb1", "#4d9221"};
 
@@ -48,7 +48,7 @@ std::vector<Term> terms_of_message(const Case& incident) {
   const auto add = [&](const char* name, const std::optional<int64_t>& bytes) {
     if (bytes && *bytes > 0) terms.push_back({name, *bytes, {}, {}});
   };
-  // A process that is listed may be this one: no more than what PyTorch does not hold.
+  // A listed process may be this one: counts at most what PyTorch does not hold.
   const int64_t outside = f.outside_pytorch.value_or(0);
   const int64_t others = std::min(outside, f.foreign.value_or(f.unattributed.value_or(0)));
   add("live tensors", f.allocated);

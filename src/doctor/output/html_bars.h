@@ -1,4 +1,4 @@
-// Bars of what fills a memory, as inline SVG.
+// Bars that show what fills a memory, as inline SVG.
 #pragma once
 
 #include <map>
@@ -10,13 +10,13 @@
 
 namespace headroom::doctor {
 
-// Text as HTML has it; control characters are left out.
+// Escapes text for HTML and drops control characters.
 std::string escaped(std::string_view text);
 
-// What the message says fills the device, with what was asked for behind it. Empty without figures.
+// The terms that fill the device by the message, with the request last. Empty without figures.
 std::vector<Term> terms_of_message(const Case& incident);
 
-// All bars of a page: one scale, one colour per term, and a line at the limit.
+// All bars of a page, with a common scale, one colour per term, and a line at the limit.
 class Bars {
  public:
   explicit Bars(const Report& report);

@@ -1,4 +1,4 @@
-// The answer for programs, `--json`.
+// The answer for programs: `--json`.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace headroom::doctor {
 
-// One JSON object with a line end. Absent figures are null; field names, frameworks and phases as in
+// One JSON object and a line end. Missing figures are null; the names of fields, frameworks and phases are those of
 // tests/data_files/oom_messages.jsonl. Bytes that are not UTF-8 are replaced.
 std::string report_json(const Report& report);
 

@@ -17,7 +17,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// Characters that may stand inside a word that is redacted as a whole.
+// Characters of words that are redacted as a whole.
 bool word_character(char c) {
   return alnum(c) || (static_cast<unsigned char>(c) & 0x80u) ||
          std::string_view("._-/@:+~\\%=#?&").find(c) != std::string_view::npos;
@@ -32,7 +32,7 @@ bool known_token(std::string_view word) {
   return false;
 }
 
-// A long run of letters and digits mixed, as keys and hashes are.
+// A long mix of letters and digits, like a key or a hash.
 bool looks_secret(std::string_view word) {
   if (known_token(word)) return true;
   size_t run = 0, digits = 0, letters = 0;
@@ -90,7 +90,7 @@ std::string redacted_path(std::string_view word) {
   for (const std::string_view mark : {"site-packages/", "dist-packages/"})
     if (const size_t at = word.rfind(mark); at != std::string_view::npos)
       return "<path>/" + std::string(word.substr(at));
-  // A line number behind the path stays.
+  // A line number after the path is kept.
   const size_t colon = word.rfind(':');
   if (colon != std::string_view::npos && colon + 1 < word.size() &&
       std::all_of(word.begin() + static_cast<std::ptrdiff_t>(colon) + 1, word.end(), digit))
@@ -139,7 +139,7 @@ bool host_name(std::string_view name) {
          small == "server" || small.ends_with("_nodelist") || small == "master_addr";
 }
 
-// Names of users from home directories.
+// The user names in paths of home directories.
 std::set<std::string> users_of(std::string_view text) {
   std::set<std::string> users;
   for (const std::string_view home :
@@ -186,7 +186,7 @@ class Redactor {
       if (!value.empty()) out_ += checked_word(name, value);
       return;
     }
-    // "user: name", "kernel:" and "on node" name what stands beside them.
+    // A name after "user:", after "kernel:" or "on node".
     std::string name = was;
     while (!name.empty() && (name.back() == ':' || name.back() == '=')) name.pop_back();
     const bool labelled = was != name || person_name(name);
@@ -226,7 +226,7 @@ class Redactor {
   std::string out_, before_;
 };
 
-// The host that the kernel's log writes before "kernel:" in each line.
+// Removes the host name that the kernel's log writes before "kernel:" in each line.
 std::string without_log_hosts(std::string text) {
   for (size_t at = text.find(" kernel:"); at != std::string::npos; at = text.find(" kernel:", at + 1)) {
     size_t begin = at;

@@ -33,7 +33,7 @@ std::string place_of(const Report& report, const Message& message) {
   return place;
 }
 
-// How a remedy's effects read on one line.
+// A remedy's effects on one line.
 std::string effects(const Remedy& remedy) {
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
@@ -52,14 +52,14 @@ std::string effects(const Remedy& remedy) {
   return text;
 }
 
-// A set that is proposed as a whole: one that is proven, or several that are likely only together, where no situation
-// knows better.
+// Whether a set is proposed as a whole: a proven one, or several remedies that are likely only together, unless a
+// situation gives better advice.
 bool proposes_set(const Diagnosis& diagnosis) {
   if (!diagnosis.smallest_fitting_set.empty()) return true;
   return diagnosis.likely_set.size() > 1 && diagnosis.remedies.front().evidence <= kUsual;
 }
 
-// What the screen proposes: the set, else the first ones.
+// What the screen proposes: the set, else the first remedies.
 std::vector<const Remedy*> proposed(const Diagnosis& diagnosis) {
   std::vector<const Remedy*> chosen;
   if (proposes_set(diagnosis))
@@ -125,7 +125,7 @@ void add_gpus(const Report& report, std::string& out) {
     add_block(out, "GPUS", "none known would do, not even 8 of a kind", kIndent, kWidth);
 }
 
-// The fact that would change what is proposed, where no other line asks for it: one line, where there is room.
+// The question whose answer would change the proposal, if no other line asks it and there is room for it.
 std::string question_line(const Report& report) {
   std::string out;
   if (!report.ask.empty() || !report.gpus.empty()) return out;
@@ -177,7 +177,7 @@ std::string headline(const Report& report) {
 
 namespace {
 
-// The likely set by what the screen shows of it: the set, or the numbers of its members.
+// The likely set: its remedies, or their numbers if the screen lists them already.
 std::string likely_words(const Diagnosis& diagnosis) {
   if (proposes_set(diagnosis)) return diagnosis.proposed_set().size() > 1 ? "these" : "this";
   const std::vector<const Remedy*> shown = proposed(diagnosis);
@@ -219,7 +219,7 @@ std::string verdict(const Report& report) {
     return d.host ? fmt::format("{} estimated. Add --host-memory 256GB", need)
                   : fmt::format("{} needed per GPU. Add --gpu NAME or --capacity 24GiB", need);
   const std::string of = fmt::format("of {}", figure(*d.limit_bytes));
-  // The log shows a failure where even the upper end has room.
+  // The log shows a failure although even the high end fits.
   const int64_t high = (d.host ? estimate->host_high_bytes : estimate->high_bytes) * processes;
   if (!report.incident.messages.empty() && high <= *d.limit_bytes && d.proposed_set().empty())
     return fmt::format("cannot tell: it failed, and the estimate of {} {} does not explain it. {}", need, of,
@@ -252,7 +252,7 @@ std::string headroom_line(const Report& report) {
 
 namespace {
 
-// A snapshot says by itself what happened; one line is left for what to do.
+// A snapshot shows what happened; one line is left for what to do.
 std::string snapshot_screen(const Report& report) {
   std::string out = snapshot_text(report.snapshots.front(), false);
   const std::vector<const Remedy*> remedies = proposed(report.diagnosis);

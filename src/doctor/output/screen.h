@@ -7,17 +7,17 @@
 
 namespace headroom::doctor {
 
-// At most 24 lines of at most 80 columns: what happened, why, what to do, whether it then fits, and what headroom would
+// At most 24 lines of at most 80 columns: what happened, why, what to do, whether it fits then, and what headroom would
 // need.
 std::string screen(const Report& report);
 
-// Everything: all causes, the estimate term by term with its formulas, all remedies with their caveats, what does not
-// help and why, every key that was not understood. Lines of at most 100 columns.
+// Everything: all causes, the estimate term by term with its formulas, all remedies with their caveats, refused
+// remedies and why, every key that was not understood. Lines of at most 100 columns.
 std::string details(const Report& report);
 
-// The lines that screen() and others share.
+// Lines of screen() that other outputs use too.
 std::string headline(const Report& report);
-std::string verdict(const Report& report);        // does it fit
+std::string verdict(const Report& report);        // whether it fits
 std::string headroom_line(const Report& report);  // the last line
 
 }  // namespace headroom::doctor

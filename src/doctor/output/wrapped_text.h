@@ -1,4 +1,4 @@
-// Lines of at most a given width for a terminal.
+// Wraps text to a terminal's width.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 
 namespace headroom::doctor {
 
-// Columns that UTF-8 text takes: one per code point.
+// Width of UTF-8 text in columns: one per code point.
 size_t columns(std::string_view text);
 
-// `text` cut at spaces into lines of at most `width` columns; words longer than that are cut. Control characters become
-// spaces. With `most` > 0 at most so many lines, the last ending in "...".
+// `text` broken at spaces into lines of at most `width` columns; longer words are cut. Control characters become
+// spaces. With `most` > 0, at most that many lines, the last one ending in "...".
 std::vector<std::string> wrap(std::string_view text, size_t width, size_t most = 0);
 
-// Adds `text` to `out` behind a label of `indent` columns, further lines indented; ends every line.
+// Appends `text` to `out` after a label padded to `indent` columns, with further lines indented. Ends every line.
 void add_block(std::string& out, std::string_view label, std::string_view text, size_t indent, size_t width = 80,
                size_t most = 0);
 

@@ -6,21 +6,21 @@
 namespace headroom::doctor {
 namespace {
 
-// A CUDA context with its libraries takes 0.3 to 0.6 GiB; what an old message leaves unexplained up to this much is
-// taken for the process's own.
+// A CUDA context with its libraries takes 0.3 to 0.6 GiB. Up to this much that an old message leaves unexplained is
+// attributed to the process itself.
 constexpr int64_t kOwnContext = int64_t{640} << 20;
 
 bool contains(const std::vector<std::string>& list, std::string_view what) {
   return std::any_of(list.begin(), list.end(), [&](const std::string& entry) { return entry.find(what) == 0; });
 }
 
-// Figures are rounded to a hundredth of a GiB each: below three of those a difference is nothing.
+// Figures are rounded to a hundredth of a GiB; a difference of less than three of those counts as none.
 constexpr int64_t kRounding = int64_t{32} << 20;
 
 int64_t beyond_rounding(int64_t bytes) { return bytes < kRounding ? 0 : bytes; }
 
-// A process in a container is listed under another number than its own: one that holds what PyTorch reserved and a
-// context is this one.
+// A process in a container is listed under another id. The entry that holds what PyTorch reserved plus a context is
+// this process.
 std::optional<int64_t> own_entry(const Message& message, const std::optional<int64_t>& reserved) {
   constexpr int64_t kLargestContext = int64_t{2} << 30;
   if (!reserved) return std::nullopt;
@@ -30,7 +30,7 @@ std::optional<int64_t> own_entry(const Message& message, const std::optional<int
   return std::nullopt;
 }
 
-// What other processes hold, where the message says how much this one has, or lists them.
+// The bytes of other processes, if the message states this process's share or lists the processes.
 std::optional<int64_t> foreign_bytes(const Message& message, const MessageFigures& figures) {
   std::optional<int64_t> foreign;
   for (const OtherProcess& other : message.other_processes) foreign = foreign.value_or(0) + other.bytes.value_or(0);

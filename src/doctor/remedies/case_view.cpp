@@ -17,7 +17,7 @@ struct FrameMark {
   std::string_view part;
   System system;
 };
-// The most specific first.
+// The most specific ones first.
 constexpr FrameMark kFrameMarks[] = {
     {"/axolotl/", System::axolotl},
     {"/llamafactory/", System::llamafactory},
@@ -44,20 +44,20 @@ std::string_view first_in(std::string_view text, std::string_view words) {
   return {};
 }
 
-// The tokens of a server's cache are what weights and workspace leave: an error of a few percent of these moves them by
-// more, and a tenth covers it.
+// A server's cache gets the memory that weights and workspace leave. An error of a few percent of those changes its
+// tokens by more; a tenth covers that.
 constexpr double kSureTokens = 1.1;
 
 bool full_length_fits(const Job& job, const ModelShape& shape, const Estimate& estimate, bool surely) {
   if (job.task != Task::serve || !estimate.kv_tokens) return true;
   const int64_t length = job.serving.max_model_len.value_or(shape.max_positions);
   const double least = static_cast<double>(length) * (surely ? kSureTokens : 1.0);
-  // llama.cpp's cache is what was asked for; the others' is what is left.
+  // llama.cpp's cache has the requested size; the cache of others takes the rest of the device.
   const bool asked = job.system == System::llama_server;
   return length <= 0 || static_cast<double>(*estimate.kv_tokens) >= (asked ? static_cast<double>(length) : least);
 }
 
-// vLLM and SGLang fill the share of the device they are given: their need is that share, no estimate.
+// vLLM and SGLang fill their share of the device, so that they need that share and not the estimate.
 bool takes_a_share(const Job& job) {
   return job.task == Task::serve && (job.system == System::vllm || job.system == System::sglang);
 }
@@ -75,16 +75,16 @@ bool in_4_bits(const Job& job) {
   return kind.starts_with("nf4") || kind.starts_with("fp4");
 }
 
-// The estimate of a 4-bit base holds for what the loader quantises: linear layers. A job that runs with one shows that
-// they are; for one that shall change to it, and for experts, which releases keep as tensors of their own, nothing
-// does.
+// The estimate of a 4-bit base assumes that the loader quantises the linear layers. A job that already runs with one
+// confirms that. Nothing confirms it for a job that would change to one, nor for experts, which some releases store in
+// tensors that the loader does not quantise.
 std::string doubt_of_4bit_base(const Job& job, const Job& changed, const ModelShape& shape) {
   if (!in_4_bits(changed)) return {};
   if (shape.experts > 0) return "not every release loads experts in 4 bits: look at the bytes after loading";
   return in_4_bits(job) ? "" : "what the loader keeps in 16 bits is not known: look at the bytes after loading";
 }
 
-// What the message and its frames say, in lower case.
+// The text of the message and its frames in lower case.
 std::string text_of(const Message* message) {
   if (!message) return {};
   std::string text = "\n" + message->text;
@@ -99,7 +99,7 @@ std::string_view CaseView::log_says(std::string_view words) const { return first
 std::string_view CaseView::setup_says(std::string_view words) const { return first_in(incident_.setup_text, words); }
 
 System system_of(const Message& message) {
-  // Its rollouts run in vLLM, whose message it may be.
+  // TRL's rollouts run in vLLM, so the message may be vLLM's.
   for (const Frame& frame : message.frames)
     if (frame.file.find("/trl/trainer/") != std::string::npos) return System::trl;
   if (message.framework == "vllm") return System::vllm;
@@ -126,7 +126,7 @@ CaseView::CaseView(const Case& incident, const Estimator& estimator)
   job_ = incident.job ? *incident.job : job_of_log(incident, message_, reinforcement_library_);
   if (message_) figures_ = figures_of(*message_);
   if (!reinforcement_library_.empty() && figures_.foreign) {
-    // Its own server may be another process, or this one beside PyTorch's allocator.
+    // The library's own server may be another process, or be in this one outside PyTorch's allocator.
     figures_.unattributed = figures_.foreign;
     figures_.foreign.reset();
   }
@@ -158,7 +158,7 @@ bool CaseView::foreign_framework() const {
 }
 
 std::optional<int64_t> CaseView::micro_batch() const {
-  // A script of the person's own has no default that anybody knows.
+  // The defaults of the user's own script are unknown.
   const bool own = job_.system == System::pytorch_script || job_.system == System::unknown;
   if (own && !incident_.estimate && !job_.batch.micro && !job_.batch.global) return std::nullopt;
   if (job_.batch.micro || !has_job()) return job_.batch.micro;
@@ -179,7 +179,7 @@ std::optional<int64_t> CaseView::sequence() const {
   if (serving() && job_.serving.max_model_len) return job_.serving.max_model_len;
   if (!has_job()) return job_.batch.sequence;
   if (const std::optional<int64_t> stated = effective_sequence(job_)) return stated;
-  // The memory model's assumption where only the data decide.
+  // The memory model's assumption when only the data determine it.
   if (!shape() || !training()) return std::nullopt;
   const int64_t assumed = shape()->encoder_only ? 512 : 2048;
   return shape()->max_positions > 0 ? std::min(assumed, shape()->max_positions) : assumed;
@@ -222,7 +222,7 @@ bool CaseView::checkpointing() const {
 
 double CaseView::trainable_share() const {
   if (!lora() || !shape() || shape()->parameters <= 0) return lora() ? 0.01 : 1.0;
-  // Two matrices per target of rank r: about r * (in + out); seven targets of a gated block, two by default.
+  // Two matrices of rank r per target: about r * (in + out); seven targets in a gated block, two by default.
   const double targets =
       job_.lora->all_linear ? 7 : static_cast<double>(std::max<size_t>(2, job_.lora->targets.size()));
   const double added = static_cast<double>(shape()->layers) * targets * 2.0 * static_cast<double>(shape()->hidden) *
@@ -306,7 +306,7 @@ std::string CaseView::doubt_after(const Changes& changes) const {
   const Job changed = with_changes(job_, changes);
   if (changed.task == Task::train) {
     if (const std::string doubt = doubt_of_4bit_base(job_, changed, *shape()); !doubt.empty()) return doubt;
-    // Published runs of such jobs went beyond the upper end (benchmarks/results/doctor_estimates.md).
+    // Published runs of such jobs exceeded the high end (benchmarks/results/doctor_estimates.md).
     const bool split = changed.parallel.tensor.value_or(1) > 1 || changed.parallel.pipeline.value_or(1) > 1 ||
                        changed.parallel.context.value_or(1) > 1;
     const Sharding sharding = changed.parallel.sharding.value_or(Sharding::none);
@@ -322,7 +322,7 @@ std::string CaseView::doubt_after(const Changes& changes) const {
     if (!changed.batch.micro && !changed.batch.global && !job_defaults(changed).micro_batch.value)
       return "the batch is not stated: give --micro-batch-size N";
   }
-  // A run that ended although its upper end is below the limit has more in memory than the estimate knows.
+  // A run that failed although its high end is below the limit uses memory that the estimate does not know.
   if (message_ && incident_.estimate && balance_.limit && incident_.estimate->high_bytes <= *balance_.limit)
     return "the log shows more than the estimate knows: measure with --probe";
   return {};

@@ -41,7 +41,7 @@ void growth_causes(const CaseView& s, std::vector<Cause>& causes) {
 
 namespace {
 
-// The message says nothing but that there was no room.
+// The message says only that there was no room.
 Cause device_full(const CaseView& s) {
   const MessageFigures& f = s.figures();
   const std::vector<std::string>& hints = s.message()->hints;
@@ -59,7 +59,7 @@ Cause device_full(const CaseView& s) {
 
 std::vector<Cause> rank_causes(const CaseView& s, const std::vector<Seen>& seen) {
   std::vector<Cause> causes;
-  // What is merely usual explains less than the figures do.
+  // A situation that is only the usual cause weighs less than the figures.
   for (const auto& [situation, evidence] : seen)
     if (evidence.weight > kUsual || seen.front().evidence.weight <= kUsual)
       causes.push_back({std::string(situation->name), fmt::format("{} ({})", situation->cause, evidence.shown),

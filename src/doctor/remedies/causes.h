@@ -1,4 +1,4 @@
-// Why it ran out: ranked causes, each with the figures that speak for it.
+// Why memory ran out: ranked causes with the figures that support them.
 #pragma once
 
 #include <string_view>
@@ -8,16 +8,16 @@
 
 namespace headroom::doctor {
 
-// Highest weight first (0 to 1), one of each name. Empty when neither a message nor an estimate says anything.
+// By weight (0 to 1), the highest first; each name once. Empty when there is neither a message nor an estimate.
 std::vector<Cause> rank_causes(const CaseView& view, const std::vector<Seen>& seen);
 
-// The groups behind it.
+// The causes by group.
 void device_causes(const CaseView& view, std::vector<Cause>& causes);  // figures of a device message
 void job_causes(const CaseView& view, std::vector<Cause>& causes);     // the estimate's terms
 void phase_causes(const CaseView& view, std::vector<Cause>& causes);   // phase, host, servers
 void growth_causes(const CaseView& view, std::vector<Cause>& causes);  // memory over time
 
-// Techniques that answer a cause first, best first; empty when none does more than others.
+// Techniques to try first against a cause, the best first; empty when none is better than others.
 std::vector<std::string_view> answers_to(std::string_view cause);
 
 }  // namespace headroom::doctor

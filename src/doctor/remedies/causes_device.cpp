@@ -1,4 +1,4 @@
-// What the figures of a device message say.
+// Causes from the figures of a device message.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ double share(int64_t part, int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
-// The share of PyTorch's memory that lies unused, in pieces; caches of a few percent are usual.
+// The share of PyTorch's memory that may be unused before fragmentation counts; caches of a few percent are usual.
 constexpr double kMuchUnallocated = 0.12;
 
 void fragmentation(const MessageFigures& f, std::vector<Cause>& causes) {
@@ -35,7 +35,7 @@ void fragmentation(const MessageFigures& f, std::vector<Cause>& causes) {
                     0.45});
 }
 
-// A server fills its device by design: the KV cache takes what it may.
+// A server fills its device on purpose: the KV cache takes all it may.
 void live_tensors(const CaseView& s, const MessageFigures& f, std::vector<Cause>& causes) {
   if (s.serving()) return;
   if (!f.allocated || !f.capacity || *f.capacity <= 0 || *f.allocated > *f.capacity) return;
@@ -92,7 +92,7 @@ void neighbours(const CaseView& s, const MessageFigures& f, std::vector<Cause>& 
   }
 }
 
-// Half of the last digit of both figures together.
+// Half a unit of the last digit of both figures, added.
 int64_t rounding_of(const Message& message) {
   int64_t rounding = 0;
   for (const Figure& figure : message.figures)
@@ -100,9 +100,9 @@ int64_t rounding_of(const Message& message) {
   return rounding;
 }
 
-// Enough is free and it failed all the same.
+// Enough memory is free, but the allocation failed.
 void free_but_refused(const CaseView& s, const MessageFigures& f, std::vector<Cause>& causes) {
-  constexpr int64_t kSegment = int64_t{64} << 20;  // the allocator asks the driver for 2 or 20 MiB at least
+  constexpr int64_t kSegment = int64_t{64} << 20;  // the allocator asks the driver for at least 2 or 20 MiB
   if (!f.requested || !f.free || *f.requested > *f.free || *f.free < kSegment) return;
   if (*f.free - *f.requested <= rounding_of(*s.message())) {
     causes.push_back({"just_too_little",

@@ -1,4 +1,4 @@
-// What the estimate of the job says: fixed terms, terms of the batch, the logits.
+// Causes from the job's estimate: fixed terms, terms that grow with the batch, the logits.
 #include <fmt/format.h>
 
 #include <array>
@@ -27,7 +27,7 @@ std::string largest_terms(const Estimate& estimate, bool only_fixed = false) {
   return text;
 }
 
-// A server whose cache is what the weights leave.
+// A server whose cache gets what the weights leave.
 void server(const CaseView& s, int64_t limit, std::vector<Cause>& causes) {
   const Estimate& estimate = *s.incident().estimate;
   const int64_t weights = s.term("weights"), length = s.job().serving.max_model_len.value_or(s.shape()->max_positions);

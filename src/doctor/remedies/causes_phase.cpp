@@ -1,4 +1,4 @@
-// What the phase of a message says, and messages of hosts and servers.
+// Causes from a message's phase, and from messages about hosts and of servers.
 #include <fmt/format.h>
 
 #include <algorithm>

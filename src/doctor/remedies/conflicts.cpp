@@ -49,7 +49,7 @@ constexpr Conflict kConflicts[] = {
     {"smaller-model", "larger-gpu", "either is enough"},
 };
 
-// Pairs that exclude each other under sharding only, where optimizers of bitsandbytes meet ZeRO.
+// Pairs that exclude each other only under sharding, where bitsandbytes' optimizers do not work with ZeRO.
 bool sharding(const Remedy& remedy) { return remedy.name == "shard" || remedy.name == "shard-more"; }
 bool bitsandbytes(const Remedy& remedy) { return remedy.name == "optimizer-8bit" || remedy.name == "paged-optimizer"; }
 bool by_deepspeed(System system) {
@@ -59,7 +59,7 @@ bool by_deepspeed(System system) {
 
 bool adapters(const Remedy& remedy) { return remedy.name == "lora" || remedy.name == "qlora"; }
 
-// Pairs that one system excludes.
+// Pairs that exclude each other in one system.
 std::string_view conflict_in(const Remedy& a, const Remedy& b, System system) {
   if (system == System::trl && adapters(a) && b.name == "chunked-loss")
     return "TRL's chunked_nll is documented without PEFT adapters: use_liger_kernel does the same with them";
@@ -68,7 +68,7 @@ std::string_view conflict_in(const Remedy& a, const Remedy& b, System system) {
   return {};
 }
 
-// Another GPU or model makes the rest unnecessary.
+// With another GPU or model the other remedies are not needed.
 bool alone(const Remedy& remedy) { return remedy.name == "larger-gpu" || remedy.name == "smaller-model"; }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Which remedies cannot be taken together, in which systems.
+// Which remedies exclude each other, by system.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace headroom::doctor {
 
-// Empty when the two go together in this system, else why not. Symmetric.
+// Why the two exclude each other in this system; empty when they can be combined. Symmetric.
 std::string_view conflict_of(const Remedy& a, const Remedy& b, System system);
 
 }  // namespace headroom::doctor

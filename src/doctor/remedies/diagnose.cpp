@@ -1,4 +1,4 @@
-// The whole answer: causes, remedies in order, the smallest set that fits.
+// Makes the whole answer: causes, ordered remedies, the smallest set that fits.
 #include <algorithm>
 
 #include "doctor/remedies/causes.h"
@@ -9,7 +9,8 @@
 namespace headroom::doctor {
 namespace {
 
-// How strongly a cause without a situation of its own speaks for the answers to it: each further one a little less.
+// How strongly causes without a situation support a remedy that answers them. Each further answer to a cause counts a
+// little less.
 double answers_cause(const Diagnosis& diagnosis, const Remedy& remedy) {
   constexpr double kStep = 0.05, kLeast = 0.4, kRest = 0.35;
   double best = 0;
@@ -22,7 +23,7 @@ double answers_cause(const Diagnosis& diagnosis, const Remedy& remedy) {
   };
   for (const Cause& cause : diagnosis.causes)
     if (cause.weight >= kLeast) answers(cause.name, cause.weight);
-  // Where no bytes are known, or the estimate leaves it open, what usually helps comes after them.
+  // The usual remedies come last, where no bytes are known or the estimate is not conclusive.
   if (!remedy.saves_bytes || !diagnosis.fits) answers("device_full", kRest);
   return best;
 }
@@ -31,8 +32,8 @@ bool member(const std::vector<std::string>& set, const Remedy& remedy) {
   return std::find(set.begin(), set.end(), remedy.name) != set.end();
 }
 
-// First what is proven, then what evidence speaks for, what is likely by the estimate, and the answers to the causes.
-// Another device or model comes last, unless a situation names it.
+// The sort key. First what is proven, then what evidence supports, what is likely by the estimate, and answers to the
+// causes. Another device or model comes last, unless a situation names it.
 double place(const Diagnosis& diagnosis, const Remedy& remedy) {
   constexpr double kProven = 3, kLikely = 1, kLikelyMember = 0.99, kSaves = 0.1, kReplaces = 0.05;
   const bool replaces = remedy.name == "larger-gpu" || remedy.name == "smaller-model";
@@ -52,8 +53,8 @@ void order(const Diagnosis& diagnosis, std::vector<Remedy>& remedies) {
   });
 }
 
-// Where no set is proven the cheapest may be too little: what saves most, with the same arithmetic and on the same
-// device, stands right behind it.
+// When no set is proven, the cheapest remedy may not save enough. The one that saves most, with the same arithmetic and
+// on the same device, is put directly after it.
 void name_surest(Diagnosis& diagnosis, std::vector<Remedy>& remedies) {
   if (!diagnosis.smallest_fitting_set.empty() || remedies.size() < 3) return;
   const auto saves = [](const Remedy& remedy) {
@@ -69,18 +70,18 @@ void name_surest(Diagnosis& diagnosis, std::vector<Remedy>& remedies) {
   if (surest - remedies.begin() > 2) std::rotate(remedies.begin() + 2, surest, surest + 1);
 }
 
-// The remedies of the set stand in the list in the size that the set takes.
+// Remedies of the set replace those of the list, because the set may use another size.
 void choose_set(const CaseView& view, std::vector<Remedy>& remedies, Diagnosis& diagnosis) {
-  // Where the job itself is in doubt no set is sought that would only end the doubt (a cut at some length).
+  // When the job itself is in doubt, do not look for a set that would only remove the doubt (a cut to some length).
   std::optional<FittingSet> set;
   if (view.doubt_after({}).empty()) set = smallest_fitting_set(view, remedies, true);
-  // Another device is proven easily; what is likely on this one helps more.
+  // A larger device is easy to prove; a set that is likely to fit on this device helps more.
   if (set && set->changes.empty() && !view.likely_after({})) {
     std::optional<FittingSet> here = smallest_fitting_set(view, remedies, false);
     if (here && !here->changes.empty()) set.reset();
   }
   std::vector<std::string>& names = set ? diagnosis.smallest_fitting_set : diagnosis.likely_set;
-  // Likely as it stands: whatever saves a little would be a set.
+  // If the job is likely to fit unchanged, any small saving would count as a set.
   if (!set && !view.likely_after({})) set = smallest_fitting_set(view, remedies, false);
   if (!set) return;
   for (const Remedy& chosen : set->members) {
@@ -99,13 +100,13 @@ void choose_set(const CaseView& view, std::vector<Remedy>& remedies, Diagnosis& 
 
 namespace {
 
-// Yes where it is proven, no where not even the likely figure fits, else open.
+// true when proven, false when not even the likely figure fits, else open.
 std::optional<bool> proven_fit(const CaseView& view) {
   if (view.fits_after({})) return true;
   return view.likely_after({}) ? std::nullopt : std::optional(false);
 }
 
-// Their advice as far as it is offered.
+// The situations, with those of their remedies that are offered.
 std::vector<SeenSituation> recorded(const std::vector<Seen>& seen, const std::vector<Remedy>& remedies) {
   std::vector<SeenSituation> records;
   for (const auto& [situation, evidence] : seen) {

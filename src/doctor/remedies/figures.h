@@ -1,4 +1,4 @@
-// Bytes as an answer prints them: GiB wherever it makes sense, so that figures of one sentence can be added up.
+// Formats bytes in GiB wherever that makes sense, so that the figures of a sentence can be added up.
 #pragma once
 
 #include <cstdint>

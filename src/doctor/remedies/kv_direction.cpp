@@ -16,7 +16,7 @@ constexpr double kHighest = 0.95;
 double current_fraction(const CaseView& s) {
   if (s.job().serving.gpu_memory_utilization) return *s.job().serving.gpu_memory_utilization;
   if (s.message() && s.message()->gpu_memory_utilization) return *s.message()->gpu_memory_utilization;
-  // vLLM's messages come from releases before 0.92 became the default more often than not.
+  // vLLM's messages come mostly from releases before the default became 0.92.
   if (s.message() && s.job().system == System::vllm) return 0.9;
   return job_defaults(s.job()).gpu_memory_utilization.value.value_or(0.88);
 }
@@ -39,13 +39,13 @@ bool cache_too_small(const Message& message) {
          says(message, "increase --mem-fraction-static") || says(message, "increasing gpu_memory_utilization");
 }
 
-// What the message asks to be fewer does not depend on the share: slots, or tokens of a prefill.
+// Messages that ask for fewer slots, or fewer tokens of a prefill; the device's share does not matter then.
 bool asks_for_fewer(const Message& message) {
   return says(message, "smaller number for `--max-running-requests`") ||
          says(message, "decrease `--max-batch-prefill-tokens`") || says(message, "decrease `--max-batch-total-tokens`");
 }
 
-// Another process, or the rest of this one, holds what the fraction asks for.
+// Another process, or another part of this one, holds memory that the fraction asks for.
 bool device_taken(const Message& message) {
   return says(message, "less than desired GPU memory utilization") || hinted(message, "two_servers_one_gpu");
 }
@@ -55,7 +55,7 @@ struct Raise {
   bool enough = false;
 };
 
-// The least share of the device at which the job fits by the estimate; else the largest that the device holds.
+// The smallest share of the device with which the job fits by the estimate, else the largest possible.
 Raise raise_by_estimate(const CaseView& s, double now) {
   Raise raise;
   for (int percent = static_cast<int>(std::floor(100 * now + 1e-6)) + 1; percent <= 95; ++percent) {
@@ -84,7 +84,7 @@ KvAdvice raised(const CaseView& s, double now) {
   if (now >= kHighest - 1e-9) return advice;
   advice.direction = KvDirection::raise;
   bool enough = wanted <= kHighest + 1e-9;
-  // Of a device of unknown size: the largest there is must hold what is missing.
+  // If the device's size is unknown, assume the largest one.
   if (message && message->kv_bytes_wanted && message->kv_bytes_available && device <= 0)
     enough = static_cast<double>(*message->kv_bytes_wanted - *message->kv_bytes_available) <=
              (kHighest - now) * static_cast<double>(largest_device());
@@ -127,7 +127,7 @@ KvAdvice kv_advice(const CaseView& s) {
     if (asks_for_fewer(*message)) return {};
     if (cache_too_small(*message)) return raised(s, now);
     if (device_taken(*message)) return lowered(s, now);
-    // SGLang at its start cannot place the pool: more; at run time prefill and decoding need what the pool left: less.
+    // SGLang at start has no room for the pool: more. At run time prefill and decoding need what the pool leaves: less.
     if (s.job().system == System::sglang && message->phase == "serve_init" && !message->requested_bytes)
       return raised(s, now);
     return lowered(s, now);

@@ -1,4 +1,4 @@
-// Whether a server's share of the device should go up or down: the two failures ask for opposite things.
+// Whether a server's share of the device should be raised or lowered: two kinds of failure need opposite changes.
 #pragma once
 
 #include "doctor/remedies/case_view.h"
@@ -14,9 +14,9 @@ struct KvAdvice {
   std::string why;
 };
 
-// vLLM's gpu_memory_utilization and SGLang's mem_fraction_static bound weights and KV cache. A cache too small at start
-// asks for more (up to 0.95); a failure outside it (warm-up, graph capture, prefill, another process on the device)
-// asks for less.
+// vLLM's gpu_memory_utilization and SGLang's mem_fraction_static limit weights and KV cache. A cache that is too small
+// at start needs a larger share (up to 0.95). A failure outside it (warm-up, graph capture, prefill, another process on
+// the device) needs a smaller one.
 KvAdvice kv_advice(const CaseView& view);
 
 }  // namespace headroom::doctor

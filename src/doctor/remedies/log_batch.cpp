@@ -19,14 +19,14 @@ bool of_evaluation(const std::string& log, size_t batch) {
   return false;
 }
 
-// The number that a batch size is said to be: "batch_size=1", "batch size to 1", "batch size of 16". 0: none.
+// The number stated for a batch size: "batch_size=1", "batch size to 1", "batch size of 16". 0: none.
 int64_t size_behind(const std::string& log, size_t size) {
   constexpr size_t kFarthest = 14;  // "size has been set to"
   size_t at = size;
   while (at < log.size() && at < size + kFarthest && !figure_at(log, at) && log[at] != '\n' && log[at] != '.') ++at;
   if (!figure_at(log, at)) return 0;
   const std::string between = log.substr(size, at - size);
-  // Another thing is counted: "batch size and 8 gpus", "batch_size, learning_rate=0".
+  // The number counts something else: "batch size and 8 gpus", "batch_size, learning_rate=0".
   for (const std::string_view word : {"and", "on ", ",", "with", "per", "for", "gpu", "("})
     if (between.find(word) != std::string::npos) return 0;
   return std::strtoll(log.c_str() + at, nullptr, 10);
@@ -59,7 +59,7 @@ bool smaller_batch_failed(const std::string& log) {
     std::string_view behind = std::string_view(log).substr(at, kBehind);
     behind = behind.substr(0, behind.find('\n'));
     const bool tried = any_between(before.substr(before.rfind('\n') + 1), {"reduc", "decreas", "lower", "smaller"});
-    // Chinese posts go on in the next line.
+    // Chinese posts continue in the next line.
     const std::string_view around = std::string_view(log).substr(begin, at - begin + kBehind);
     if (any_between(around, {"调的非常小", "调得很小", "调到最小", "调小", "改小"}) &&
         any_between(around, {"依旧", "依然", "还是", "仍"}))

@@ -1,4 +1,4 @@
-// What people say of the batch beside a message: its size, and that a smaller one changed nothing.
+// What people write about the batch next to a message: its size, and that a smaller one did not help.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@ namespace headroom::doctor {
 
 // `log` in lower case in both.
 
-// Whether every batch size that the log states is one; false where it states none.
+// Whether every batch size in the log is one; false when there is none.
 bool batch_of_one(const std::string& log);
 // "I tried to reduce the batch size but got the same error."
 bool smaller_batch_failed(const std::string& log);

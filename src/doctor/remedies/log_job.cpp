@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 10> kThird = {
     "zero 3",      "zero3",        "stage3.py",    "optimizer_stage3", "partition_parameters.py"};
 constexpr std::array<std::string_view, 8> kSecond = {"zero stage2", "zero stage 2", "zero_stage 2", "zero-stage 2",
                                                      "zero-2",      "zero 2",       "zero2",        "stage_1_and_2.py"};
-// Of Ollama's file, which runs llama.cpp.
+// Words of Ollama's Modelfile; Ollama runs llama.cpp.
 constexpr std::array<std::string_view, 2> kModelfile = {"parameter num_ctx", "parameter num_gpu"};
 
 constexpr std::array<std::string_view, 9> kTrainingWords = {"train", "finetun", "fine-tun", "lora", "grpo",
@@ -31,7 +31,7 @@ struct LogMark {
   std::string_view part;
   System system;
 };
-// The most specific first.
+// The most specific ones first.
 constexpr LogMark kLogMarks[] = {
     {"vllmworkerprocess", System::vllm},
     {"vllm api server", System::vllm},
@@ -67,7 +67,7 @@ constexpr LogMark kLogMarks[] = {
 System system_of_log(const std::string& log) {
   for (const LogMark& mark : kLogMarks)
     if (log.find(mark.part) != std::string::npos) return mark.system;
-  // The bare name, where nothing trains: a training may have a server for its rollouts.
+  // The name alone counts only if nothing trains: a training may run vLLM for its rollouts.
   const bool named = log.find("vllm") != std::string::npos;
   return named && !any_in(log, kTrainingWords) ? System::vllm : System::unknown;
 }
@@ -104,9 +104,9 @@ Job job_of_log(const Case& incident, const Message* message, std::string_view re
 
 void take_sharding_of_log(const std::string& log, Job& job) {
   if (job.task != Task::train || job.parallel.sharding) return;
-  if (log.find("colossal") != std::string::npos) return;  // its own ZeRO, without DeepSpeed's options
+  if (log.find("colossal") != std::string::npos) return;  // it has its own ZeRO, without DeepSpeed's options
   const bool third = any_in(log, kThird), second = any_in(log, kSecond);
-  if (third == second) return;  // none, or a comparison of both
+  if (third == second) return;  // neither, or a comparison of both
   job.parallel.sharding = third ? Sharding::zero3 : Sharding::zero2;
   job.parallel.deepspeed = true;
   if (job.system == System::unknown || job.system == System::pytorch_script) job.system = System::deepspeed;

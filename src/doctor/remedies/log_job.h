@@ -1,5 +1,4 @@
-// What the words of a log say of a job that nobody configured: its system, whether it serves or trains, the stage of
-// ZeRO that it runs under.
+// What the log says about a job without a configuration: its system, whether it serves or trains, its stage of ZeRO.
 #pragma once
 
 #include <string>
@@ -10,18 +9,18 @@
 
 namespace headroom::doctor {
 
-// `log` in lower case in all of these.
+// `log` is in lower case in all of these functions.
 
-// The system that a line of the log shows; unknown when none does.
+// The system that a line of the log shows, else unknown.
 System system_of_log(const std::string& log);
-// The library of a reinforcement learning whose server for rollouts shares the devices with the training: "verl",
-// "openrlhf"; empty for others.
+// The reinforcement learning library ("verl", "openrlhf") whose rollout server shares the devices with the training;
+// empty for others.
 std::string_view reinforcement_of(const std::string& log);
-bool server_system(System system);  // a server of models
-// System, task and sharding of the program whose log `incident` holds. `message`: the one that stands for the failure,
-// or null; `reinforcement`: as above.
+bool server_system(System system);  // whether it serves models
+// System, task and sharding of the program that wrote the log of `incident`. `message`: the failure's main message or
+// null. `reinforcement`: see above.
 Job job_of_log(const Case& incident, const Message* message, std::string_view reinforcement);
-// A job that says how it shards is left as it is.
+// Does not change a job that states its sharding.
 void take_sharding_of_log(const std::string& log, Job& job);
 
 }  // namespace headroom::doctor

@@ -13,9 +13,9 @@ namespace {
 bool digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 bool in_a_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-constexpr double kLeast = 0.3, kMost = 700;  // billions: what is smaller or larger is something else
+constexpr double kLeast = 0.3, kMost = 700;  // billions: smaller or larger numbers mean something else
 
-// The digits, points and an 'x' between numbers that end at `end`.
+// Start of the number (digits, points, an 'x' between digits) that ends at `end`.
 size_t begin_of_number(const std::string& text, size_t end) {
   size_t begin = end;
   while (begin > 0 && (digit(text[begin - 1]) || text[begin - 1] == '.' || text[begin - 1] == 'x')) --begin;
@@ -23,7 +23,7 @@ size_t begin_of_number(const std::string& text, size_t end) {
   return begin;
 }
 
-// "7", "1.5", "8x7": experts share what is not theirs, about a sixth.
+// "7", "1.5", "8x7". About a sixth of a model is shared by its experts.
 double billions(const std::string& number) {
   constexpr double kOwn = 0.84;
   const size_t times = number.find('x');
@@ -39,7 +39,7 @@ int bits_in(const std::string& text) {
   return any_word(text, kEight).empty() ? 16 : 8;
 }
 
-// "RTX-4090" as people write it: "rtx 4090", "rtx4090", "rtx-4090", "4090".
+// The ways to write "RTX-4090": "rtx 4090", "rtx4090", "rtx-4090", "4090".
 std::vector<std::string> ways_to_write(std::string name) {
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   const size_t dash = name.find('-');
@@ -49,7 +49,7 @@ std::vector<std::string> ways_to_write(std::string name) {
   return {series + " " + rest, series + rest, name, rest};
 }
 
-// "8x4090", "2 * rtx 3090", "4 3090s": more than one.
+// "8x4090", "2 * rtx 3090", "4 3090s": several devices.
 bool several_before(const std::string& text, size_t at) {
   size_t end = at;
   while (end > 0 && (text[end - 1] == ' ' || text[end - 1] == 'x' || text[end - 1] == '*')) --end;
@@ -60,14 +60,14 @@ bool several_before(const std::string& text, size_t at) {
 
 std::optional<Gpu> gpu_in_words(const std::string& text) {
   std::optional<Gpu> found;
-  size_t longest = 3;  // "t4" is a part of too much
+  size_t longest = 3;  // "t4" would match inside too many words
   for (const Gpu& gpu : known_gpus())
     for (const std::string& name : ways_to_write(gpu.name)) {
       const size_t at = text.find(name), end = at + name.size();
       if (name.size() <= longest || at == std::string::npos) continue;
       const bool whole = (at == 0 || !in_a_word(text[at - 1])) &&
                          (end == text.size() || !in_a_word(text[end]) || text.compare(end, 3, "gpu") == 0);
-      // A card of another size: "3080 ti", "4060-ti".
+      // A different card: "3080 ti", "4060-ti".
       if (!whole || text.compare(end, 3, " ti") == 0 || text.compare(end, 3, "-ti") == 0) continue;
       if (several_before(text, at)) return std::nullopt;
       found = gpu;
@@ -81,7 +81,7 @@ std::optional<ModelWords> model_in_words(const std::string& text) {
   for (size_t at = text.find('b'); at != std::string::npos; at = text.find('b', at + 1)) {
     if (at == 0 || !digit(text[at - 1]) || (at + 1 < text.size() && in_a_word(text[at + 1]))) continue;
     const size_t begin = begin_of_number(text, at);
-    // A part of a hash or of a longer name ("0x1b", "h5b").
+    // Part of a hash or of a longer name ("0x1b", "h5b").
     if (begin == at || text.compare(begin, 2, "0x") == 0 || (begin > 0 && in_a_word(text[begin - 1]))) continue;
     const double size = billions(text.substr(begin, at - begin));
     if (size < kLeast || size > kMost || (least && least->parameters <= size * 1e9)) continue;

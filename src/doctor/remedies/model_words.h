@@ -1,5 +1,4 @@
-// How large a model is by its name or people's words ("13B", "8x7b", "70b-instruct-awq"), and in how many bits it
-// comes.
+// A model's size in its name or in prose ("13B", "8x7b", "70b-instruct-awq"), and its number of bits.
 #pragma once
 
 #include <optional>
@@ -10,14 +9,14 @@
 namespace headroom::doctor {
 
 struct ModelWords {
-  double parameters = 0;  // the least of those named
+  double parameters = 0;  // the smallest size named
   std::string written;    // "13b"
-  int bits = 16;          // 8 or 4 where the text names a quantised form
+  int bits = 16;          // 8 or 4 when the text names a quantised form
 };
-// `text` in lower case. Absent where no size is named.
+// `text` in lower case. Absent when it has no size.
 std::optional<ModelWords> model_in_words(const std::string& text);
 
-// The one device of whose name the text speaks ("rtx 4090", "3090"); absent where it does not, or speaks of several.
+// The device that the text names ("rtx 4090", "3090"); absent when it names none or several.
 std::optional<Gpu> gpu_in_words(const std::string& text);
 
 }  // namespace headroom::doctor

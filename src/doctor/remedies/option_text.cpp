@@ -12,7 +12,7 @@
 namespace headroom::doctor {
 namespace {
 
-// The system whose options another also takes.
+// The system whose options this one also takes.
 std::optional<System> base_of(System system) {
   switch (system) {
     case System::trl:
@@ -53,7 +53,7 @@ bool bare(const std::string& value) {
   return !value.empty();
 }
 
-// Python's constants inside a dictionary as JSON has them.
+// Python's constants in a dictionary, written as in JSON.
 std::string json_constants(std::string value) {
   for (const auto& [python, json] : {std::pair<std::string, std::string>{"False", "false"}, {"True", "true"}})
     for (size_t at = value.find(python); at != std::string::npos; at = value.find(python, at))
@@ -89,7 +89,7 @@ Settings pairs_of(const std::string& keys) {
   return pairs;
 }
 
-// "--a 1 --b": nothing where other words stand between.
+// Parses "--a 1 --b"; empty when there are other words.
 Settings flags_of(const std::string& text) {
   Settings pairs;
   size_t begin = 0;
@@ -107,7 +107,7 @@ Settings flags_of(const std::string& text) {
   return pairs;
 }
 
-// "a.b=1; a.c=2" is "a": {"b": 1, "c": 2}; values are written already.
+// Turns "a.b=1; a.c=2" into "a": {"b": 1, "c": 2}. The values are already written.
 std::string json_members(const Settings& settings) {
   std::string out;
   for (size_t i = 0; i < settings.size();) {
@@ -129,7 +129,7 @@ std::string json_members(const Settings& settings) {
 
 std::string last_part(const std::string& key) { return key.substr(key.rfind('.') + 1); }
 
-// Oumi's sections are classes in a script.
+// In a script, Oumi's sections are classes.
 std::string oumi_class(const std::string& key) {
   const std::string section = key.substr(0, key.find('.'));
   if (section == "model") return "ModelParams";
@@ -160,7 +160,7 @@ std::string oumi_script(const Settings& settings) {
   return out + ")";
 }
 
-// In the user's form.
+// Writes the settings in the user's style.
 std::string written(const Settings& settings, System system, Style style) {
   if (system == System::oumi && style == Style::python) return oumi_script(settings);
   std::string out;
@@ -177,7 +177,7 @@ std::string written(const Settings& settings, System system, Style style) {
   return style == Style::json ? json_members(members) : out;
 }
 
-// Sections that options of a command line do not have, nor arguments of a script.
+// Drops sections that command lines and script arguments do not have.
 Settings without_sections(Settings settings, System system, Style style) {
   const bool sections =
       (system == System::accelerate && style == Style::flags) || (system == System::oumi && style == Style::python);
@@ -188,7 +188,7 @@ Settings without_sections(Settings settings, System system, Style style) {
   return settings;
 }
 
-// Systems whose options have one form, wherever they were read.
+// The style of systems that have only one, wherever their options were read.
 std::optional<Style> only_style(System system) {
   switch (system) {
     case System::axolotl:
@@ -204,7 +204,7 @@ std::optional<Style> only_style(System system) {
 }
 
 std::optional<Style> style_at(const Origin& origin) {
-  if (origin.file == "command line") return std::nullopt;  // doctor's own: says nothing of the job's files
+  if (origin.file == "command line") return std::nullopt;  // doctor's own: tells nothing about the job's files
   if (origin.file.ends_with(".py") || origin.file.ends_with(".ipynb")) return Style::python;
   if (origin.key.starts_with("--") || origin.line == 0) return Style::flags;
   if (origin.file.ends_with(".yaml") || origin.file.ends_with(".yml")) return Style::yaml;
@@ -212,7 +212,7 @@ std::optional<Style> style_at(const Origin& origin) {
   return std::nullopt;
 }
 
-// What has no keys in scripts: DeepSpeed's dictionaries look like JSON, Accelerate's file is YAML.
+// The style for a system without keys in scripts: DeepSpeed's dictionaries look like JSON, Accelerate's file is YAML.
 Style possible(System system, Style style) {
   if (style != Style::python) return style;
   if (system == System::deepspeed || system == System::neox) return Style::json;
@@ -294,7 +294,7 @@ Spelt spell(std::string_view technique, System system, Style style, const Values
   const std::string text = filled(line->text, values);
   if (line->form == OptionLine::Form::missing) return {text, false, {}};
   if (style == Style::python && !line->python.empty()) return {filled(line->python, values), true, {}};
-  // A key of another system is not a key of this file: code is written as code.
+  // Keys of another system do not belong in this file, and code is not a setting.
   const bool own = line->system == system || base_of(system) == line->system;
   if (line->form == OptionLine::Form::text) return {text, true, own ? flags_of(text) : Settings()};
   const Style form = only_style(line->system).value_or(own ? style : usual_style(line->system));

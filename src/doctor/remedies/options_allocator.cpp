@@ -1,4 +1,4 @@
-// Settings of the caching allocator and of neighbours on the device.
+// Settings of the caching allocator, and other processes on the device.
 #include "doctor/remedies/option_tables.h"
 
 namespace headroom::doctor {

@@ -1,4 +1,4 @@
-// Options for the host: data loaders, loading, saving, what the scheduler grants.
+// Options for the host: data loaders, loading, saving, limits of the scheduler.
 #include "doctor/remedies/option_tables.h"
 
 namespace headroom::doctor {

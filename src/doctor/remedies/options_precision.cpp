@@ -1,4 +1,4 @@
-// Options for precision and for what the backward pass keeps.
+// Options for precision and for what is kept for the backward pass.
 #include "doctor/remedies/option_tables.h"
 
 namespace headroom::doctor {

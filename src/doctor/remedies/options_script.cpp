@@ -1,4 +1,4 @@
-// What is changed in a program's own code, or beside it: the same words for every system.
+// Changes to a program's code or around it: the same text for every system.
 #include "doctor/remedies/option_tables.h"
 
 namespace headroom::doctor {

@@ -20,7 +20,7 @@ int64_t figure_in(const Json& json, const char* name) {
   return value > 0 && value < 9e18 ? static_cast<int64_t>(value) : 0;
 }
 
-// Of those that the script prints; empty for others.
+// The stage if it is one that the script prints, else empty.
 std::string known_stage(const std::string& stage) {
   for (const char* known : {"start", "forward", "backward", "optimizer_step"})
     if (stage == known) return stage;

@@ -1,4 +1,4 @@
-// The script that measures: it runs the user's own program at several batch sizes.
+// The measuring script: it runs the user's program at several batch sizes.
 #include "doctor/remedies/probe.h"
 
 namespace headroom::doctor {

@@ -1,4 +1,4 @@
-// What could be done: one rule per technique of docs/doctor_remedies.md.
+// What can be done: one rule per technique of docs/doctor_remedies.md.
 #pragma once
 
 #include <functional>
@@ -14,19 +14,19 @@
 
 namespace headroom::doctor {
 
-// What a person brought.
+// What is known of the failure or the planned job.
 struct Case {
   std::vector<Message> messages;
   std::optional<Job> job;
   std::optional<ModelShape> shape;
   std::optional<Gpu> gpu;
   std::optional<Estimate> estimate;
-  std::optional<int64_t> capacity_bytes;  // of the device (or host limit) in question
+  std::optional<int64_t> capacity_bytes;  // of the device or host limit in question
   Growth growth;                          // of memory over time, where the log has samples
-  Resources resources;                    // what schedulers, monitors and servers printed beside the error
-  Software software;                      // versions, where known
-  std::optional<int64_t> micro_batch;     // where no job states it: what the person knows
-  // What was brought, as text in lower case: the log's first and last pieces, and the configurations.
+  Resources resources;                    // what schedulers, monitors and servers printed near the error
+  Software software;                      // versions, if known
+  std::optional<int64_t> micro_batch;     // stated by the user for a job that does not have it
+  // The inputs as text in lower case: the log's start and end, and the configurations.
   std::string log_text, setup_text;
 };
 
@@ -36,69 +36,69 @@ struct Cause {
   double weight = 0;     // for ranking, highest first
 };
 
-// A field of Job by its name ("micro_batch", "extras.liger") and its value as text.
+// A field of Job by name ("micro_batch", "extras.liger") and its value as text.
 using Changes = std::vector<std::pair<std::string, std::string>>;
 
 struct Remedy {
   std::string name;  // technique
   std::string row;   // of the table in docs/doctor_remedies.md: "T06"
-  std::string set;   // the option in the user's own system and spelling, with its value
-  std::vector<std::pair<std::string, std::string>> settings;  // the same as keys and values; empty where `set` is code
-  bool available = true;               // false: the system has no such option, and `set` says what to do instead
-  std::optional<int64_t> saves_bytes;  // per device; absent when nothing allows to tell
-  std::optional<int64_t> host_bytes;   // more needed on the host per process
+  std::string set;   // the option in the user's system and spelling, with its value
+  std::vector<std::pair<std::string, std::string>> settings;  // the same as keys and values; empty when `set` is code
+  bool available = true;               // false: the system does not have the option, and `set` says what to do instead
+  std::optional<int64_t> saves_bytes;  // per device; absent when unknown
+  std::optional<int64_t> host_bytes;   // additional host memory per process
   double slowdown = 1.0;
   std::string kind;    // exact, reassociating, data-order, lossy
   std::string effect;  // on arithmetic and accuracy, one line
   std::string effort;  // flag, config, code, install, hardware
   std::string needs;   // package and minimum version, GPU capability; empty when nothing
   std::vector<std::string> caveats;
-  bool fits_alone = false;  // proven: the upper end of the estimate, or the message's own figures, are below the limit
-  bool likely_alone = false;  // its likely figure is; true wherever fits_alone is
-  bool one_try = false;       // may serve this one request, but not the next
+  bool fits_alone = false;    // proven: the high end of the estimate, or the message's figures, are below the limit
+  bool likely_alone = false;  // the likely figure is below the limit; true wherever fits_alone is
+  bool one_try = false;       // may serve the failed request, but not the next one
   std::string why;
-  double evidence = 0;            // how strongly what was read speaks for it, 0 to 1: see situations/situation.h
-  double cost = 0;                // effort, time and accuracy in one figure: see cost_of
-  double extra_cost = 0;          // in accuracy, above what the technique's record says
-  std::vector<Term> terms_after;  // of the estimate with this remedy alone; empty when there is none
-  // The change to the job, so that sets of remedies can be estimated together, and to the user's file.
+  double evidence = 0;            // how strongly the inputs support it, 0 to 1: see situations/situation.h
+  double cost = 0;                // effort, time and accuracy as one number: see cost_of
+  double extra_cost = 0;          // accuracy cost above that of the technique's record
+  std::vector<Term> terms_after;  // the estimate with this remedy alone; empty when there is none
+  // The change to the job and to the user's file. Sets of remedies are estimated with all their changes.
   Changes changes;
 };
 
-// A technique that was considered and does not help here.
+// A technique that was considered and does not help.
 struct Refusal {
   std::string name;
   std::string why;
-  bool unspelt = false;  // only that the system has no option for it
+  bool unspelt = false;  // only because the system does not have an option for it
 };
 
-// What people run into besides a job that is too large (situations/situation.h).
+// A situation that the case shows (situations/situation.h).
 struct SeenSituation {
-  std::string name, cause, shown;   // shown: what speaks for it
+  std::string name, cause, shown;   // shown: the evidence for it
   double evidence = 0;              // 0 to 1
-  std::vector<std::string> advice;  // as the remedies are spelt, best first
+  std::vector<std::string> advice;  // the option texts of its remedies, best first
 };
 
 struct Diagnosis {
   std::vector<Cause> causes;
-  std::vector<SeenSituation> situations;          // the heaviest evidence first
-  std::vector<Remedy> remedies;                   // cheapest that fits first
-  std::vector<Refusal> refused;                   // what does not apply, and why
-  std::vector<std::string> notes;                 // stale or misspelt advice in the job, opposite advice, defaults
-  std::vector<std::string> smallest_fitting_set;  // remedy names; empty when none is proven to fit
-  std::vector<std::string> likely_set;            // where none is proven: the smallest that fits by the likely figure
-  std::string surest;                             // where none is proven: what saves most and keeps the arithmetic
-  Changes set_changes;                            // of the set together
+  std::vector<SeenSituation> situations;          // the strongest evidence first
+  std::vector<Remedy> remedies;                   // the cheapest that fits first
+  std::vector<Refusal> refused;                   // techniques that do not apply, and why
+  std::vector<std::string> notes;                 // outdated, misspelt or contradictory advice in the job; defaults
+  std::vector<std::string> smallest_fitting_set;  // names of remedies; empty when none is proven to fit
+  std::vector<std::string> likely_set;            // if none is proven: the smallest set that fits by the likely figure
+  std::string surest;                             // if none is proven: saves most, with the same arithmetic
+  Changes set_changes;                            // of the whole set
   std::optional<int64_t> bytes_after;             // estimate with the set applied
-  std::optional<int64_t> high_after;              // its upper end
+  std::optional<int64_t> high_after;              // its high end
   std::vector<Term> terms_after;                  // its terms
-  std::optional<int64_t> need_bytes;              // what the job wants at its peak, as far as is known
-  std::optional<int64_t> limit_bytes;             // what it may have: the device less what others hold
-  bool host = false;                              // the memory in question is the host's
-  std::optional<bool> fits;                       // as it stands; absent where that is not proven either way
-  std::string doubt;                              // what would have to be known for a proof, and what gives it
+  std::optional<int64_t> need_bytes;              // the job's need at its peak, if known
+  std::optional<int64_t> limit_bytes;             // what the job may use: the device minus what others hold
+  bool host = false;                              // host memory is in question
+  std::optional<bool> fits;                       // the unchanged job fits; absent when neither is proven
+  std::string doubt;                              // what is missing for a proof, and how to get it
 
-  // What is proposed: the set that is proven, else the likely one.
+  // The proposed set: the proven one, else the likely one.
   const std::vector<std::string>& proposed_set() const {
     return smallest_fitting_set.empty() ? likely_set : smallest_fitting_set;
   }
@@ -106,7 +106,7 @@ struct Diagnosis {
 
 using Estimator = std::function<Estimate(const Job&, const ModelShape&, const std::optional<Gpu>&)>;
 
-// Pure functions: no file, no device, no network. The first uses the memory model, estimate().
+// Pure functions: no file, no device, no network. The first one uses the memory model, estimate().
 Diagnosis diagnose(const Case& incident);
 Diagnosis diagnose(const Case& incident, const Estimator& estimator);
 

@@ -9,7 +9,7 @@
 namespace headroom::doctor {
 namespace {
 
-// Savings below this are noise of the model.
+// Smaller savings are noise of the model.
 constexpr int64_t kLeastSaving = int64_t{8} << 20;
 
 double effort_cost(std::string_view effort) {
@@ -20,21 +20,21 @@ double effort_cost(std::string_view effort) {
   return 12;
 }
 
-// Whether the stage of ZeRO stands in Accelerate's own file, not in one of DeepSpeed's.
+// Whether the stage of ZeRO is set in Accelerate's file and not in DeepSpeed's.
 bool staged_by_accelerate(const Job& job) {
   const auto stage = job.keys.origins.find("sharding");
   return job.system == System::accelerate && stage != job.keys.origins.end() &&
          stage->second.key.find("zero_stage") != std::string::npos;
 }
 
-// Accelerate and the Trainer hand sharding and offload to DeepSpeed where their file says so: FSDP's options would do
-// nothing there.
+// Accelerate and the Trainer pass sharding and offload to DeepSpeed if their file says so; FSDP's options would have no
+// effect.
 System spelling_system(const CaseView& view, std::string_view technique) {
   const Job& job = view.job();
   const bool hands_over =
       job.system == System::accelerate || job.system == System::hf_trainer || job.system == System::trl;
   if (!hands_over || !(view.zero() || job.parallel.deepspeed)) return job.system;
-  // Accelerate's file has keys of its own for these.
+  // Accelerate's file has its own keys for these.
   for (const std::string_view name : {"shard", "shard-more", "offload-optimizer", "offload-parameters"})
     if (technique == name) return staged_by_accelerate(job) ? System::accelerate : System::deepspeed;
   for (const std::string_view name : {"smaller-buckets", "offload-nvme", "no-prefetch", "sharded-save"})
@@ -42,7 +42,7 @@ System spelling_system(const CaseView& view, std::string_view technique) {
   return job.system;
 }
 
-// BAdam, GaLore and the like have switches of their own, beside which the optimizer's option says nothing.
+// BAdam, GaLore and similar optimizers have their own switches, which override the optimizer's option.
 void drop_overridden_optimizers(const CaseView& view, Findings& findings) {
   const auto own = [&](std::string_view name) { return view.optimizer().find(name) != std::string::npos; };
   if (!own("badam") && !own("galore") && !own("apollo") && !own("adam_mini")) return;
@@ -89,7 +89,7 @@ Remedy make_remedy(const CaseView& view, std::string_view name, const Values& va
   remedy.name = name;
   remedy.row = facts.row;
   remedy.set = spelt.text;
-  if (!handed_over) remedy.settings = spelt.settings;  // else they belong into another file than the job's own
+  if (!handed_over) remedy.settings = spelt.settings;  // otherwise they belong in another file than the job's
   remedy.available = spelt.available;
   remedy.slowdown = facts.slowdown;
   remedy.kind = kind_name(facts.kind);
@@ -99,7 +99,7 @@ Remedy make_remedy(const CaseView& view, std::string_view name, const Values& va
   remedy.why = std::move(why);
   if (!changes.empty()) {
     remedy.saves_bytes = view.saving(changes);
-    // A job in doubt stays so: a remedy that ends the doubt (a cut at some length) only makes it likely.
+    // A job in doubt stays in doubt: a remedy that removes the doubt (a cut to some length) makes it only likely.
     remedy.fits_alone = view.doubt_after({}).empty() && view.fits_after(changes);
     remedy.likely_alone = !view.likely_after({}) && view.likely_after(changes);
     const std::optional<Estimate> after = view.after(changes);

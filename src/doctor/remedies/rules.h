@@ -1,4 +1,4 @@
-// The rules: each looks at a case and offers a remedy, or says why it would not help here.
+// The rules: each looks at a case and offers a remedy, or says why it would not help.
 #pragma once
 
 #include <span>
@@ -10,13 +10,14 @@
 
 namespace headroom::doctor {
 
-// Why a remedy is refused that changes nothing by the memory model.
+// The reason for refusing a remedy that saves nothing by the memory model.
 inline constexpr std::string_view kNothingSaved = "would save nothing to speak of here";
 
-// What the rules found, in the order of the rules.
+// The results of the rules, in the order of the rules.
 class Findings {
  public:
-  // Takes a remedy. One whose system has no option, or that would save nothing by the memory model, becomes a refusal.
+  // Accepts a remedy. It becomes a refusal if the system has no option for it, or if it saves nothing by the memory
+  // model.
   void offer(Remedy remedy);
   void refuse(std::string_view technique, std::string why);
   void note(std::string text);
@@ -26,12 +27,12 @@ class Findings {
   std::vector<std::string> notes;
 };
 
-// A remedy with the technique's record, the option in the job's system, and bytes and fit from the memory model.
+// A remedy with the technique's record, the option for the job's system, and bytes and fit from the memory model.
 Remedy make_remedy(const CaseView& view, std::string_view technique, const Values& values, Changes changes,
                    std::string why);
 
-// Effort, time and accuracy in one figure: a flag 1, an installation 4, new hardware 12; each doubling of the time 10;
-// the technique's accuracy cost.
+// Effort, time and accuracy as one number: a flag costs 1, an installation 4, new hardware 12, each doubling of the
+// time 10, plus the technique's accuracy cost.
 double cost_of(const Remedy& remedy);
 
 using Rule = void (*)(const CaseView& view, Findings& findings);
@@ -48,26 +49,26 @@ std::span<const Rule> allocator_rules();
 std::span<const Rule> serving_rules();
 std::span<const Rule> host_rules();
 std::span<const Rule> hardware_rules();
-std::span<const Rule> framework_rules();  // for messages of frameworks that are not PyTorch
-std::span<const Rule> advice_rules();     // notes on stale, misspelt and contradictory advice
+std::span<const Rule> framework_rules();  // for messages of other frameworks than PyTorch
+std::span<const Rule> advice_rules();     // notes on outdated, misspelt and contradictory advice
 
-// The remedy of a smaller micro-batch with the accumulation that keeps the global batch. The view's micro-batch is
+// The remedy of a smaller micro-batch, with the accumulation that keeps the global batch. The view's micro-batch is
 // known; 1 <= micro < it.
 Remedy micro_batch_remedy(const CaseView& view, int64_t micro);
 
-// Where the model's layers are, from the model down: "model.layers", "bert.encoder.layer", "transformer.h".
+// Dotted path of the layers in the model: "model.layers", "bert.encoder.layer", "transformer.h".
 std::string layer_stack(const CaseView& view);
 
-// Shorter ones are not proposed.
+// Shorter sequences are not proposed.
 constexpr int64_t kLeastSequence = 512;
 
 // The remedy of a shorter sequence or pack. The view's sequence is known; 1 <= tokens < it.
 Remedy sequence_remedy(const CaseView& view, int64_t tokens);
 
-// The rule of more host memory, in the words of whatever limits it.
+// The rule for more host memory, in the terms of whatever limits it.
 void more_host_memory(const CaseView& view, Findings& findings);
 
-// The rules of all groups.
+// Runs the rules of all groups.
 Findings run_rules(const CaseView& view);
 
 }  // namespace headroom::doctor

@@ -1,4 +1,4 @@
-// Training fewer weights, weights of fewer bits (T20 to T25).
+// Training fewer weights, and weights with fewer bits (T20 to T25).
 #include <fmt/format.h>
 
 #include "doctor/remedies/figures.h"
@@ -13,7 +13,7 @@ bool applies(const CaseView& s) { return s.training() && s.pool() == Pool::devic
 
 bool from_scratch(const CaseView& s) { return s.job().objective == "pretrain" || s.job().load.from_scratch; }
 
-// torchtune's builder of the model, with another prefix: torchtune.models.llama3_1.qlora_llama3_1_8b.
+// torchtune's builder of the model with another prefix: torchtune.models.llama3_1.qlora_llama3_1_8b.
 std::string builder(const CaseView& s, std::string_view prefix) {
   for (const KeyNote& note : s.job().keys.understood) {
     if (note.origin.key != "model._component_") continue;
@@ -73,7 +73,7 @@ void qlora(const CaseView& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-// "model.layers.16.", "model.layers.17.", ... from `first` on, at most three written out.
+// "model.layers.16.", "model.layers.17.", ... starting at `first`, at most three written out.
 std::string listed(const std::string& stack, int64_t first, int64_t end) {
   std::string list;
   for (int64_t i = first; i < std::min(end, first + 3); ++i)
@@ -121,10 +121,10 @@ void no_qat(const CaseView& s, Findings& findings) {
                              "beside the weights; its gain comes at inference"));
 }
 
-// Quantising after training is for inference.
+// Quantising a trained model is for inference.
 void quantized_model(const CaseView& s, Findings& findings) {
   if (s.pool() != Pool::device) return;
-  if (s.training() && !s.has_job()) return;  // a training by default only: its situation decides
+  if (s.training() && !s.has_job()) return;  // the training is only assumed: its situation decides
   if (s.training())
     return findings.refuse("quantized-model", "post-training quantisation shrinks inference, not training");
   if (s.quantized_base()) return findings.refuse("quantized-model", "the weights are quantised already");
@@ -133,7 +133,7 @@ void quantized_model(const CaseView& s, Findings& findings) {
   Remedy remedy =
       make_remedy(s, "quantized-model", {}, {{"quantization", s.job().system == System::vllm ? "awq" : "nf4"}},
                   "weights of 4 bits take a quarter of 16-bit ones");
-  // A server gives what the weights leave to its cache.
+  // A server uses the memory that is saved for its cache.
   if (remedy.saves_bytes && *remedy.saves_bytes <= 0) remedy.saves_bytes.reset();
   remedy.caveats.push_back("take a published quantised version, and compare answers on your own prompts");
   findings.offer(std::move(remedy));

@@ -1,4 +1,4 @@
-// Notes on what stands in the job or is often advised and is stale, misspelt or in conflict.
+// Notes on settings and common advice that are outdated, misspelt or contradictory.
 #include <fmt/format.h>
 
 #include "doctor/remedies/rules.h"
@@ -48,13 +48,13 @@ void half_on_old_gpus(const CaseView& s, Findings& findings) {
 }
 
 void half_true(const CaseView& s, Findings& findings) {
-  // DeepSpeed's fp16 has 32-bit masters and a loss scale.
+  // DeepSpeed's fp16 has 32-bit master weights and a loss scale.
   const bool masters = s.zero() || s.job().system == System::deepspeed || s.job().system == System::neox;
   if (s.training() && s.job().precision.weights == "float16" && !s.quantized_base() && !s.lora() && !masters)
     findings.note("weights in true float16 often end in NaN: bf16-true, or mixed precision");
 }
 
-// Layers are frozen by their full name, and unknown names are passed over.
+// Oumi freezes layers by their full names, and ignores unknown names.
 void oumi_layer_names(const CaseView& s, Findings& findings) {
   if (s.job().system != System::oumi) return;
   const std::string& frozen = s.job().frozen;

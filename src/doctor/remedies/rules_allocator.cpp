@@ -1,4 +1,4 @@
-// PyTorch's caching allocator and neighbours on the device (T27).
+// PyTorch's caching allocator, and other processes on the device (T27).
 #include <fmt/format.h>
 
 #include "doctor/remedies/figures.h"
@@ -7,7 +7,7 @@
 namespace headroom::doctor {
 namespace {
 
-// PYTORCH_CUDA_ALLOC_CONF until torch 2.8, PYTORCH_ALLOC_CONF since 2.9, which still reads the old name.
+// PYTORCH_CUDA_ALLOC_CONF until torch 2.8; PYTORCH_ALLOC_CONF since 2.9, which still reads the old name.
 std::string allocator_variable(const CaseView& s) {
   if (s.message() && s.message()->framework == "pytorch-hip") return "PYTORCH_HIP_ALLOC_CONF";
   if (s.message() && s.message()->text.find("PYTORCH_ALLOC_CONF") != std::string::npos) return "PYTORCH_ALLOC_CONF";
@@ -25,7 +25,7 @@ std::string sum_of(const MessageFigures& f) {
                      figure(*f.free + *f.unallocated), figure(*f.requested));
 }
 
-// Why the allocator's settings help, or empty and a refusal when they cannot.
+// Why the allocator's settings help; empty, with a refusal, when they cannot.
 std::string defragmentation(const CaseView& s, std::string_view name, Findings& findings) {
   const MessageFigures& f = s.figures();
   if (!f.after_defragment || !f.unallocated) return {};
@@ -43,7 +43,7 @@ std::string defragmentation(const CaseView& s, std::string_view name, Findings& 
 Remedy allocator_remedy(const CaseView& s, std::string_view name, const Values& values, std::string why) {
   Remedy remedy = make_remedy(s, name, values, {}, std::move(why));
   remedy.saves_bytes = s.figures().unallocated;
-  // A cure leaves room for the next request of this size too.
+  // A lasting fix leaves room for the next request of this size too.
   const bool cure = *s.figures().after_defragment >= *s.figures().requested;
   remedy.one_try = !cure;
   remedy.caveats.push_back(cure ? "defragmentation is never perfect; it must be set before PyTorch starts"
@@ -81,7 +81,7 @@ void max_split_size(const CaseView& s, Findings& findings) {
     return findings.refuse("max-split-size", "it is set already");
   const std::string why = defragmentation(s, "max-split-size", findings);
   if (why.empty()) return;
-  // The message names the setting since PyTorch has it.
+  // PyTorch's messages name the setting since PyTorch has it; these formats are older.
   if (s.message()->format == "torch1_cached" || s.message()->format == "torch1_reserved")
     return findings.refuse("max-split-size", "a PyTorch before 1.10, by the message: it has no such setting");
   findings.offer(allocator_remedy(s, "max-split-size", {{"allocator", allocator_variable(s)}, {"mb", "128"}}, why));
@@ -102,7 +102,7 @@ void empty_cache(const CaseView& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-// What lists a device's processes: of AMD, Huawei and Intel, else of NVIDIA.
+// The tool that lists a device's processes: for AMD, Huawei, Intel, else NVIDIA.
 std::string_view process_list(std::string_view framework) {
   return framework == "pytorch-hip"   ? "rocm-smi --showpids"
          : framework == "pytorch-npu" ? "npu-smi info"
@@ -110,7 +110,7 @@ std::string_view process_list(std::string_view framework) {
                                       : "nvidia-smi";
 }
 
-// Whose the unattributed bytes are nobody knows: only where they are much it is worth a look.
+// Unattributed bytes may be anyone's: worth a look only when they are large.
 bool worth_a_look(const MessageFigures& f) { return f.unattributed && f.capacity && *f.unattributed > *f.capacity / 4; }
 
 void other_processes(const CaseView& s, Findings& findings) {
@@ -124,13 +124,13 @@ void other_processes(const CaseView& s, Findings& findings) {
   for (const OtherProcess& other : s.message()->other_processes)
     if (other.pid > 0 && other.bytes != s.figures().process)
       pids += fmt::format("{}{}", pids.empty() ? "" : " ", other.pid);
-  // A server runs the model in processes of its own: the one that is named may be part of it.
+  // A server runs the model in several processes: a listed one may be its own.
   if (!pids.empty() && !s.serving()) kill = fmt::format("{}; if yours and not needed: kill {}", list, pids);
   Remedy remedy = make_remedy(s, "end-other-processes", {{"kill", kill}}, {},
                               foreign > 0 ? fmt::format("other processes hold {} of this device", figure(foreign))
                                           : "much of the device is held by nobody that the message names");
   if (foreign > 0) remedy.saves_bytes = foreign;
-  // It serves this very request at most: nobody knows the next one, nor whose the bytes are.
+  // It serves the failed request at most: the next one, and the owner of the bytes, are unknown.
   const bool enough = s.incident().estimate && s.balance().need && s.figures().capacity
                           ? fits(*s.balance().need, *s.figures().capacity)
                           : s.figures().short_by && *s.figures().short_by <= foreign;

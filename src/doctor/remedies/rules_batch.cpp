@@ -16,7 +16,7 @@ int64_t steps_for(const CaseView& s, int64_t micro) {
   return (whole + micro - 1) / micro;
 }
 
-// Where a global batch is stated and the steps follow from it, only the micro-batch changes.
+// If the global batch is stated and accumulation follows from it, only the micro-batch changes.
 Changes batch_changes(const CaseView& s, int64_t micro) {
   Changes changes{{"micro_batch", std::to_string(micro)}};
   const bool derived = s.job().batch.global && !s.job().batch.accumulation && s.accumulation() > 1;
@@ -24,7 +24,7 @@ Changes batch_changes(const CaseView& s, int64_t micro) {
   return changes;
 }
 
-// A smaller micro-batch changes convergence only when the global batch changes with it.
+// A smaller micro-batch affects convergence only if the global batch changes with it.
 std::string convergence_caveat(const CaseView& s, int64_t micro) {
   const int64_t whole = *s.micro_batch() * s.accumulation(), after = (whole + micro - 1) / micro * micro;
   if (after == whole)
@@ -33,7 +33,7 @@ std::string convergence_caveat(const CaseView& s, int64_t micro) {
                      whole);
 }
 
-// Rows at a time in a script that only predicts: there is no step to accumulate for.
+// Rows per batch in a script that only predicts: there is no accumulation.
 void inference_batch(const CaseView& s, Findings& findings) {
   if (s.training() || s.serving() || s.pool() != Pool::device) return;
   const std::optional<int64_t> micro = s.job().batch.micro;
@@ -99,7 +99,7 @@ void sequence_length(const CaseView& s, Findings& findings) {
   findings.offer(sequence_remedy(s, chosen));
 }
 
-// Out of memory in the middle of training: the longest rows came together.
+// Memory ran out in the middle of training: probably the longest rows were in one batch.
 void length_buckets(const CaseView& s, Findings& findings) {
   if (!applies(s) || !s.message() || s.job().batch.packing.value_or(false)) return;
   if (s.job().objective == "pretrain" || s.job().batch.by_length) return;
@@ -142,7 +142,7 @@ Remedy micro_batch_remedy(const CaseView& s, int64_t chosen) {
 
 namespace {
 
-// The option that cut the sequence so far, where the table's own word for it is another: max_seq_length of Unsloth,
+// The option that sets the sequence length now, if it is not the one of the option table: max_seq_length of Unsloth,
 // max_source_length of older scripts.
 void use_own_key(const CaseView& s, int64_t tokens, Remedy& remedy) {
   const auto origin = s.job().keys.origins.find("sequence");

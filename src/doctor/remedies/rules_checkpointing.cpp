@@ -1,4 +1,4 @@
-// What the backward pass keeps: recomputation and offloading of activations (T06, T13).
+// What is kept for the backward pass: recomputation and offloading of activations (T06, T13).
 #include <fmt/format.h>
 
 #include "doctor/config/config_reader.h"
@@ -23,7 +23,7 @@ void checkpointing(const CaseView& s, Findings& findings) {
                               "keeps each layer's input only and computes the rest again in the backward pass");
   if (s.job().system == System::accelerate && !s.fsdp()) {
     remedy.set = spell("checkpointing", System::pytorch_script, Style::python, {}).text;
-    remedy.settings.clear();  // the file's own key is FSDP's
+    remedy.settings.clear();  // the file's key is FSDP's
   }
   if (s.job().system == System::litgpt && s.gpus() > 1)
     return findings.refuse("checkpointing", "LitGPT checkpoints by itself under FSDP");

@@ -1,4 +1,4 @@
-// Evaluation and inference: batch, gradients, predictions kept (T28, T32).
+// Evaluation and inference: batch, gradients, kept predictions (T28, T32).
 #include "doctor/remedies/rules.h"
 
 namespace headroom::doctor {
@@ -12,7 +12,7 @@ void eval_batch(const CaseView& s, Findings& findings) {
   if (!in_evaluation(s) && !estimated && s.job().evaluation.batch.value_or(0) <= s.micro_batch().value_or(1)) return;
   if (s.job().evaluation.batch == 1) return findings.refuse("eval-batch", "it is 1 already");
   int64_t batch = s.micro_batch().value_or(1);
-  // The largest that fits; where nothing tells, the smallest.
+  // The largest batch that fits; one when nothing is known.
   if (estimated || in_evaluation(s)) batch = 1;
   if (estimated)
     for (int64_t candidate = s.job().evaluation.batch.value_or(8) / 2; candidate > batch; candidate /= 2)

@@ -1,4 +1,4 @@
-// Frameworks other than PyTorch, known from their messages only: their own words for what helps (T01, T04, T06, T27).
+// Other frameworks than PyTorch, known only from their messages, with remedies in their terms (T01, T04, T06, T27).
 #include "doctor/remedies/rules.h"
 
 namespace headroom::doctor {

@@ -7,7 +7,7 @@
 namespace headroom::doctor {
 namespace {
 
-// A device that people would take instead: of the same make, and with every unit that this one has.
+// A possible replacement: of the same vendor, and with every kind of unit that this device has.
 bool comparable(const Gpu& gpu, const std::optional<Gpu>& now) {
   if (gpu.name == "CPU") return false;
   if (!now || now->name == "CPU") return gpu.compute_capability > 0;
@@ -34,7 +34,7 @@ void larger_gpu(const CaseView& s, Findings& findings) {
       make_remedy(s, "larger-gpu",
                   {{"gpu", fmt::format("a GPU of {} or more, such as {}", figure(best->memory_bytes), best->name)}}, {},
                   "the smallest that fits; --which-gpu lists all");
-  remedy.fits_alone = !s.message() && s.fits_on(*best, true);  // a failure elsewhere proves nothing there
+  remedy.fits_alone = !s.message() && s.fits_on(*best, true);  // a failure on another device proves nothing
   remedy.likely_alone = s.incident().estimate.has_value();
   if (!s.incident().estimate) remedy.caveats.push_back("the message tells the least that is needed, not all");
   findings.offer(std::move(remedy));
@@ -43,7 +43,7 @@ void larger_gpu(const CaseView& s, Findings& findings) {
 void smaller_model(const CaseView& s, Findings& findings) {
   if (s.pool() != Pool::device || !s.shape() || !s.balance().need || !s.balance().limit) return;
   if (s.serving() || fits(*s.balance().need, *s.balance().limit)) return;
-  // Most of the need grows with the parameters: what one parameter takes now tells how many there may be.
+  // Most of the need grows with the parameters: the bytes per parameter now give the number that would fit.
   const double share = kFitShare * static_cast<double>(*s.balance().limit) / static_cast<double>(*s.balance().need);
   const double parameters = s.shape()->parameters * share;
   const std::string text =
@@ -51,7 +51,7 @@ void smaller_model(const CaseView& s, Findings& findings) {
   Remedy remedy =
       make_remedy(s, "smaller-model", {{"params", text}}, {}, "the choice of model has the largest effect of all");
   remedy.saves_bytes = *s.balance().need - static_cast<int64_t>(static_cast<double>(*s.balance().need) * share);
-  remedy.likely_alone = true;  // by proportion, no estimate of its own
+  remedy.likely_alone = true;  // in proportion, without its own estimate
   findings.offer(std::move(remedy));
 }
 

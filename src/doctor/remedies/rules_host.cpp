@@ -1,4 +1,4 @@
-// Host memory: data loaders, shared memory, loading, saving, what the scheduler grants (T29, T39, T43, T44, T45).
+// Host memory: data loaders, shared memory, loading, saving, limits of the scheduler (T29, T39, T43, T44, T45).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ void pageable(const CaseView& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-// PyTorch on the CPU: its tensors are the host memory.
+// For PyTorch on the CPU, host memory holds the tensors.
 void smaller_batch(const CaseView& s, Findings& findings) {
   if (s.pool() != Pool::host || !s.message() || s.message()->framework != "pytorch-cpu" || !s.training()) return;
   const int64_t now = s.micro_batch().value_or(0);
@@ -49,7 +49,7 @@ void smaller_batch(const CaseView& s, Findings& findings) {
                              "on the CPU the activations are in host memory"));
 }
 
-// Ollama weighs the model against the free memory before it loads.
+// Ollama compares the model with the free memory before it loads it.
 void smaller_tag(const CaseView& s, Findings& findings) {
   if (s.pool() != Pool::host || !s.message() || s.message()->framework != "ollama") return;
   Remedy remedy = make_remedy(s, "max-model-len", {{"length", "4096"}, {"input", "4095"}}, {},

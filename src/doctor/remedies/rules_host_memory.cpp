@@ -1,4 +1,4 @@
-// More host memory: how much, as far as it can be computed, and in the words of whatever limits it (T43).
+// More host memory: how much, if it can be computed, and in the terms of whatever limits it (T43).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-// Whoever sets the limit.
+// Who sets the limit.
 enum class Grantor { slurm, kubernetes, docker, wsl, machine };
 
 Grantor grantor_of(const CaseView& s) {
@@ -30,7 +30,7 @@ Grantor grantor_of(const CaseView& s) {
 }
 
 struct Amount {
-  int64_t gib = 0;  // 0: not known
+  int64_t gib = 0;  // 0: unknown
   bool estimated = false;
   std::string why;
 };
@@ -49,7 +49,7 @@ std::optional<int64_t> kubernetes_limit(const std::string& setup) {
   return static_cast<int64_t>(number * unit);
 }
 
-// What all processes of a node want, by the estimate; where the job ended within that, or nothing is estimated, the
+// The need of all processes of a node by the estimate. If the job failed within that, or there is no estimate, the
 // message tells only that it was more than the limit.
 Amount amount_of(const CaseView& s) {
   const std::optional<int64_t> limit = s.balance().limit;
@@ -69,7 +69,7 @@ Amount amount_of(const CaseView& s) {
           fmt::format("a try: it wants more than {}, how much more is not known", figure(least))};
 }
 
-// "--mem-per-cpu=4096M" in lower case; Slurm's unit is MiB where none is written.
+// "--mem-per-cpu=4096M" in lower case; Slurm's default unit is MiB.
 std::optional<int64_t> per_cpu_bytes(const CaseView& s) {
   if (const auto stated = s.incident().resources.job.memory_requested_per_cpu_bytes) return stated;
   const std::string& setup = s.incident().setup_text;

@@ -52,7 +52,7 @@ void compile(const CaseView& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-// Systems whose loss never holds all logits.
+// Systems whose loss never holds all logits at once.
 bool chunked_by_default(System system) { return system == System::litgpt; }
 
 bool liger_family(const CaseView& s) {

@@ -11,7 +11,7 @@ namespace {
 
 bool applies(const CaseView& s) { return s.training() && s.pool() == Pool::device; }
 
-// Under LoRA the trained weights are a fraction, and so are the states of any optimizer.
+// Under LoRA few weights are trained, and any optimizer's states are small.
 bool refused_under_lora(const CaseView& s, std::string_view name, Findings& findings) {
   if (!s.lora()) return false;
   findings.refuse(name, fmt::format("another optimizer saves little under LoRA: about {:.1f} % of the weights are "
@@ -41,7 +41,7 @@ void fused(const CaseView& s, Findings& findings) {
                              "the update needs no copies of all weights; states stay as they are"));
 }
 
-// bitsandbytes' 8-bit states against sharding.
+// bitsandbytes' 8-bit states do not work with some sharding.
 bool conflicts_with_sharding(const CaseView& s, std::string_view name, Findings& findings) {
   if (!s.zero() && s.job().system != System::deepspeed) return false;
   findings.refuse(name,
@@ -69,7 +69,7 @@ void paged(const CaseView& s, Findings& findings) {
   const std::string name = names(s.optimizer(), "8bit") ? "paged_adamw_8bit" : "paged_adamw_32bit";
   Remedy remedy = make_remedy(s, "paged-optimizer", {}, {{"optimizer", name}},
                               "states live in unified memory and leave the device when room is short");
-  // Without a GPU the memory model counts paged states in full: they are there as long as there is room.
+  // Without a GPU the memory model counts paged states in full, since they stay on the device while there is room.
   if (const int64_t states = s.term("optimizer states"); states > 0 && remedy.saves_bytes && !s.gpu()) {
     remedy.saves_bytes = std::max<int64_t>(0, *remedy.saves_bytes) + states;
     remedy.host_bytes = states;

@@ -1,5 +1,5 @@
-// Fewer bits per number (T04, T05). What a GPU has: V100, T4 and older have no bf16 units; GTX 10xx and older compute
-// float16 no faster than float32.
+// Fewer bits per number (T04, T05). V100, T4 and older GPUs have no bf16 units; GTX 10xx and older compute float16 no
+// faster than float32.
 #include <fmt/format.h>
 
 #include "doctor/remedies/figures.h"
@@ -10,7 +10,7 @@ namespace {
 
 bool applies(const CaseView& s) { return s.training() && s.pool() == Pool::device; }
 
-// Whether 16-bit products run faster than 32-bit ones.
+// Whether 16-bit products are faster than 32-bit ones.
 bool half_is_faster(const std::optional<Gpu>& gpu) {
   return !gpu || gpu->compute_capability == 0 || gpu->compute_capability >= 70 || gpu->compute_capability == 60;
 }

@@ -1,4 +1,4 @@
-// Servers (T33 to T37): what the KV cache, the weights and the workspace take of the device.
+// Servers (T33 to T37): the memory of KV cache, weights and workspace.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace {
 
 bool applies(const CaseView& s) { return s.serving() && s.pool() == Pool::device; }
 
-// Bytes that one of these gives up go to the KV cache: what counts is the tokens it then holds. False when neither
-// bytes nor tokens are won.
+// Bytes that these remedies free go to the KV cache, so the gain is the number of tokens it then holds. False when
+// neither bytes nor tokens are gained.
 bool tell_gain(const CaseView& s, Remedy& remedy) {
   if (!remedy.saves_bytes) return true;
   if (*remedy.saves_bytes <= 0) remedy.saves_bytes.reset();
@@ -41,28 +41,29 @@ void utilization(const CaseView& s, Findings& findings) {
   const std::string fraction = fmt::format("{:.2f}", advice.fraction);
   Remedy remedy = make_remedy(s, "gpu-memory-utilization", {{"fraction", fraction}},
                               {{"gpu_memory_utilization", fraction}}, advice.why);
-  // The server takes what this option says: raised, it moves bytes to the cache; lowered, it leaves them to the rest.
+  // The server fills this share of the device: raising it gives bytes to the cache, lowering it leaves them to the
+  // rest.
   remedy.saves_bytes.reset();
   if (advice.direction == KvDirection::raise) {
     if (advice.bytes) remedy.why += fmt::format("; gives the cache {} more", figure(*advice.bytes));
     remedy.caveats.push_back("the opposite advice, lowering it, is for failures outside the KV cache");
   } else {
     remedy.saves_bytes = advice.bytes;
-    remedy.fits_alone = false;  // enough for the request that failed; what comes after it is not known
+    remedy.fits_alone = false;  // enough for the failed request; later ones are unknown
     remedy.likely_alone = advice.bytes && s.figures().short_by && *advice.bytes >= *s.figures().short_by;
     remedy.caveats.push_back("the opposite advice, raising it, is for a KV cache that is too small");
   }
   findings.offer(std::move(remedy));
 }
 
-// Tokens that the estimate allows, less its error, in a round number.
+// Tokens that the estimate allows, minus its error, as a round number.
 int64_t round_length(int64_t tokens) {
   const int64_t sure = static_cast<int64_t>(0.97 * static_cast<double>(tokens));
   const int64_t step = sure >= 8192 ? 1024 : 256;
   return sure / step * step;
 }
 
-// llama.cpp without a context of its own.
+// llama.cpp's context when none is stated.
 constexpr int64_t kUsualContext = 4096;
 bool takes_the_models_context(const CaseView& s, int64_t length) {
   return s.job().system == System::llama_server && !s.job().serving.max_model_len && length > 2 * kUsualContext;
@@ -103,10 +104,10 @@ void max_model_len(const CaseView& s, Findings& findings) {
   Remedy remedy =
       make_remedy(s, "max-model-len", {{"length", std::to_string(length)}, {"input", std::to_string(length - 1)}},
                   {{"max_model_len", std::to_string(length)}}, why);
-  if (s.job().serving.max_model_len) remedy.extra_cost = 3;  // somebody asked for that length
+  if (s.job().serving.max_model_len) remedy.extra_cost = 3;  // someone asked for that length
   if (remedy.saves_bytes && *remedy.saves_bytes <= 0) remedy.saves_bytes.reset();
   if (message && message->kv_tokens_available) {
-    remedy.fits_alone = true;  // printed
+    remedy.fits_alone = true;  // the message states it
     remedy.saves_bytes.reset();
   }
   findings.offer(std::move(remedy));
@@ -124,7 +125,7 @@ void max_sequences(const CaseView& s, Findings& findings) {
       findings);
 }
 
-// Tokens of one prefill step: stated, or the default, which follows the device's size.
+// Tokens per prefill step: stated, or the default, which depends on the device's size.
 int64_t prefill_tokens(const CaseView& s) {
   const bool sglang = s.job().system == System::sglang;
   if (const int64_t chunk = s.job().serving.prefill_chunk.value_or(0); sglang && chunk > 0) return chunk;
@@ -193,7 +194,7 @@ void tensor_parallel(const CaseView& s, Findings& findings) {
 void offload(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
   if (s.job().system == System::llama_server) {
-    // 99 and more stand for all layers.
+    // 99 or more means all layers.
     const int64_t layers = s.shape() ? s.shape()->layers : 0, stated = s.job().serving.gpu_layers.value_or(99);
     const int64_t now = layers > 0 ? std::min(stated, layers + 1) : stated < 99 ? stated : 0;
     int64_t chosen = now > 0 ? now / 2 : 0;

@@ -10,7 +10,7 @@ namespace {
 bool applies(const CaseView& s) { return s.training() && s.pool() == Pool::device; }
 
 Values gpu_values(const CaseView& s, int64_t gpus) {
-  // FSDP2 has another key for it than FSDP1; DeepSpeed counts stages.
+  // FSDP2 and FSDP1 have different keys for it; DeepSpeed numbers the stages.
   const bool second = s.job().parallel.fsdp2;
   return {{"gpus", std::to_string(gpus)},
           {"recipe", s.lora() ? "lora" : "full"},
@@ -20,7 +20,7 @@ Values gpu_values(const CaseView& s, int64_t gpus) {
                                   : "fsdp_config.fsdp_sharding_strategy=FULL_SHARD"}};
 }
 
-// Every doubling of the number of GPUs beyond the first costs as much as an installation.
+// Every doubling of the number of GPUs after the first costs as much as an installation.
 double cost_of_gpus(const CaseView& s, int64_t gpus) {
   double cost = 0;
   for (int64_t n = 2 * s.gpus(); n < gpus; n *= 2) cost += 4;
@@ -29,7 +29,7 @@ double cost_of_gpus(const CaseView& s, int64_t gpus) {
 
 Changes shard_changes(int64_t gpus) { return {{"gpus", std::to_string(gpus)}, {"sharding", "zero3"}}; }
 
-// The smallest number of GPUs from `least` on that fits, else `least`.
+// The smallest number of GPUs that fits, `least` or more; else `least`.
 int64_t enough_gpus(const CaseView& s, int64_t least) {
   for (int64_t gpus = least; gpus <= 16; gpus *= 2)
     if (s.enough_after(shard_changes(gpus))) return gpus;
@@ -94,7 +94,7 @@ void offload_parameters(const CaseView& s, Findings& findings) {
   if (s.job().system == System::torchtune && s.gpus() == 1)
     return findings.refuse("offload-parameters",
                            "torchtune's fsdp_cpu_offload is for its distributed recipes: two GPUs or more");
-  // FSDP needs several processes; on one device DeepSpeed's stage 3 does it.
+  // FSDP needs several processes; DeepSpeed's stage 3 also works on one device.
   const bool one = s.gpus() == 1 || s.zero();
   Remedy remedy = make_remedy(s, "offload-parameters",
                               {{"hf", one ? "deepspeed=zero3_offload.json" : "fsdp=full_shard auto_wrap offload"},

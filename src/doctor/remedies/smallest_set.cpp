@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kCandidates = 16, kMembers = 4, kHalvings = 6;
 
-// The remedy in every size: half the batch, a quarter, ...
+// The remedy in all sizes: half the batch, a quarter, ...
 std::vector<Remedy> sizes_of(const CaseView& s, const Remedy& remedy) {
   std::vector<Remedy> sizes;
   const auto add = [&](Remedy size) {
@@ -40,7 +40,7 @@ struct Search {
   void extend(const FittingSet& set, size_t next, size_t size) {
     for (size_t i = next; i < candidates.size(); ++i) {
       const Remedy& remedy = candidates[i];
-      if (best && set.cost + remedy.cost >= best->cost) return;  // the others cost no less
+      if (best && set.cost + remedy.cost >= best->cost) return;  // further candidates cost no less
       if (!goes_with(remedy, set)) continue;
       FittingSet larger = set;
       larger.members.push_back(remedy);

@@ -1,5 +1,5 @@
-// The techniques that doctor knows, one record each: what a remedy takes and changes, apart from where its option is
-// spelt (option_text.h) and when it helps (rules_*.cpp).
+// The techniques that doctor knows, one record each: what a remedy costs and changes. option_text.h has the spelling of
+// its options, rules_*.cpp say when it helps.
 #pragma once
 
 #include <span>
@@ -13,21 +13,21 @@ namespace headroom::doctor {
 
 struct Technique {
   std::string_view name;
-  std::string_view row;  // of the table in docs/doctor_remedies.md; several are separated by spaces
+  std::string_view row;  // of the table in docs/doctor_remedies.md; several, separated by spaces
   TechniqueKind kind;
   std::string_view effort;  // flag, config, code, install, hardware
-  double slowdown;          // seconds per sequence against before; below 1 is faster
-  double accuracy_cost;     // what it may do to the result, in the unit of cost_of: 0 nothing, 15 another model
+  double slowdown;          // time per sequence relative to before; below 1 is faster
+  double accuracy_cost;     // loss in the result, in the unit of cost_of: 0 none, 15 another model
   std::string_view effect;
   std::string_view needs;
-  const PassInfo* pass = nullptr;  // headroom's own technique of the same idea
+  const PassInfo* pass = nullptr;  // headroom's technique with the same idea
 };
 
 std::span<const Technique> all_techniques();
-// The record of that name. An unknown name is an InternalError.
+// The record with that name. An unknown name is an InternalError.
 const Technique& technique(std::string_view name);
 
-// What it takes in that system: one that brings a technique with it needs no package for it.
+// What it needs in that system: one that includes the technique needs no package for it.
 std::string needs_in(const Technique& technique, System system);
 
 }  // namespace headroom::doctor

@@ -16,7 +16,7 @@ constexpr std::string_view kEvaluation =
 constexpr std::string_view kSaving =
     "saving|i save|it saves|to save|save the|save model|save checkpoint|save_model|save_pretrained|save_checkpoint|"
     "save_state|at save|checkpoint saving|model checkpoint|保存|セーブ";
-// Memory is what is saved here, or what it is saved by.
+// Phrases in which memory is saved, or settings of saving.
 constexpr std::string_view kSavingMemory =
     "memory saving|memory-saving|saving memory|save memory|saving gpu|save gpu|saving vram|save vram|to save some|"
     "节省|省显存|save_steps|save_strategy|save_total";
@@ -34,7 +34,7 @@ constexpr std::string_view kWentWell =
 constexpr std::array<std::string_view, 8> kEndOfSentence = {". ", "? ", "! ", ".\"", "。", "？", "！", "; "};
 constexpr std::array<std::string_view, 7> kEndOfClause = {", ", "，", "、", " but ", " until ", "但", " however "};
 
-// Calls `each` with every piece of `text` between the ends; stops where it says true.
+// Calls `each` with every piece of `text` between the separators; stops when it returns true.
 template <size_t N, typename Each>
 void pieces(std::string_view text, const std::array<std::string_view, N>& ends, Each each) {
   while (!text.empty()) {
@@ -49,7 +49,7 @@ void pieces(std::string_view text, const std::array<std::string_view, N>& ends, 
   }
 }
 
-// The stage's word in a clause that does not say that this went well.
+// The stage's word in a clause that does not say that it went well.
 std::string_view stage_in(std::string_view sentence, std::string_view words, std::string_view except) {
   std::string_view found;
   pieces(sentence, kEndOfClause, [&](std::string_view clause) {

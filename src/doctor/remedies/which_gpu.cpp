@@ -17,7 +17,7 @@ std::string note_of(const Gpu& gpu, const Job& job) {
 }
 
 bool holds(const Job& job, const ModelShape& shape, const Estimate& estimate, const Gpu& gpu) {
-  const bool share = job.system == System::vllm || job.system == System::sglang;  // fills what it is given
+  const bool share = job.system == System::vllm || job.system == System::sglang;  // fills the share that it is given
   if (!fits(estimate.likely_bytes, gpu.memory_bytes)) return false;
   if (!(share && job.task == Task::serve) && estimate.high_bytes > gpu.memory_bytes) return false;
   if (job.task != Task::serve || !estimate.kv_tokens) return true;

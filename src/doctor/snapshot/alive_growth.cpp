@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kLeastSteps = 4, kMostSteps = 4096, kMostHolders = 8;
 constexpr int64_t kLeastGrowth = int64_t{1} << 20;
 
-// Where steps begin, as numbers of events.
+// The events at which steps begin.
 struct Steps {
   std::string unit;
   std::vector<int32_t> begins;
@@ -53,7 +53,7 @@ Steps optimizer_steps(const DeviceReplay& replay) {
   return out;
 }
 
-// Whether the distances between the events, but for the first, differ by less than a factor of two.
+// Whether the distances between the events, apart from the first, differ by less than a factor of two.
 bool is_regular(const std::vector<int32_t>& events) {
   int32_t least = events[2] - events[1], most = least;
   for (size_t i = 3; i < events.size(); ++i) {
@@ -63,7 +63,7 @@ bool is_regular(const std::vector<int32_t>& events) {
   return most < 2 * least;
 }
 
-// The rarest stack that recurs regularly from the first third of the trace to its last.
+// The rarest stack that occurs regularly from the first third of the trace to the last.
 Steps recurring_steps(const DeviceReplay& replay, const HolderNames& names) {
   std::map<uint32_t, std::vector<int32_t>> by_stack;
   for (const Allocation& allocation : replay.allocations)

@@ -5,7 +5,7 @@
 namespace headroom::doctor {
 namespace {
 
-// Length of the UTF-8 character at the front of `text`, or 0 when it is malformed, overlong or a surrogate.
+// Length of the UTF-8 character at the start of `text`; 0 when it is malformed, overlong or a surrogate.
 size_t character_length(std::string_view text) {
   const auto byte = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0}; };
   const auto tail = [&](size_t i) { return (byte(i) & 0xc0) == 0x80; };

@@ -1,4 +1,4 @@
-// Names from a file that may hold anything, made fit for a terminal, JSON and SVG.
+// Makes names from an untrusted file safe for a terminal, JSON and SVG.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace headroom::doctor {
 
-// Valid UTF-8 without control characters ('?' in their place), cut to at most `limit` bytes at a character's boundary.
+// Valid UTF-8 without control characters ('?' in their place), cut at a character boundary to at most `limit` bytes.
 std::string clean_text(std::string_view text, size_t limit = 400);
 
 }  // namespace headroom::doctor

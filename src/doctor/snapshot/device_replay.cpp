@@ -69,7 +69,7 @@ class Replayer {
     at->second = out_.moved[static_cast<size_t>(i)] = add(made);
   }
 
-  // The allocation at the event's address; one of before the trace when the address is new.
+  // The allocation at the event's address; one from before the trace when the address is new.
   uint32_t freed_by(const TraceEvent& event) {
     auto [at, added] = latest_.emplace(event.address, 0);
     if (added) {
@@ -100,7 +100,7 @@ class Replayer {
     out_.moved[static_cast<size_t>(i)] = number;
   }
 
-  // Blocks in use at the end that no event mentions were allocated before.
+  // Blocks in use at the end without any event were allocated before the trace.
   void meet_final_blocks() {
     for (const Segment& segment : snapshot_.segments) {
       if (segment.device != out_.device) continue;
@@ -146,7 +146,7 @@ class Replayer {
     out_.reserved_before = std::max<int64_t>(0, out_.reserved_before);
   }
 
-  // Before PyTorch 2.0 step() itself makes the states: they outlive the step.
+  // Before PyTorch 2.0 step() itself creates the states: allocations that outlive the step.
   void settle_optimizer_states() {
     const int32_t long_time = std::max(64, out_.events() / 10);
     for (Allocation& allocation : out_.allocations)
@@ -157,7 +157,9 @@ class Replayer {
   const Snapshot& snapshot_;
   const std::vector<MemoryClass>& classes_;
   DeviceReplay out_;
-  bool completes_ = false;  // else a request counts as the free, but for blocks that still wait at the end
+  // Whether the trace records when frees complete. If not, a request counts as the free unless the block is pending at
+  // the end.
+  bool completes_ = false;
   std::set<int64_t> pending_at_end_;
   std::map<int64_t, uint32_t> latest_;  // by address
 };

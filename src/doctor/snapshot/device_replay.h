@@ -1,9 +1,9 @@
-// A device's trace as allocations with a beginning and an end.
+// A device's trace as allocations with a begin and an end.
 //
-// The trace is replayed forwards; the state at its beginning follows from the end: what is freed without having been
-// allocated, and what is alive at the end without an event, was alive before. The same holds for reserved bytes,
-// counted backwards from the final segments. So a trace whose oldest events were overwritten (max_entries) is exact
-// from its first event on.
+// The trace is replayed forwards. The state at its beginning follows from its end: memory that is freed without having
+// been allocated, or is alive at the end without an event, was alive before. The same holds for reserved bytes, which
+// are counted backwards from the final segments. A trace whose oldest events were overwritten (max_entries) is
+// therefore exact from its first event on.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ struct Allocation {
   static constexpr uint32_t kNothing = ~uint32_t{0};
 
   int64_t address = 0;
-  int64_t size = 0;            // as asked for
-  int64_t block_size = 0;      // as given; 0 when not known: the block is gone at the end
-  int32_t begin = kBefore;     // allocated by this event
-  int32_t free_requested = 0;  // first event at which it is pending; the trace's length: never
-  int32_t end = 0;             // freed by this event; the trace's length: never
+  int64_t size = 0;            // the requested size
+  int64_t block_size = 0;      // the size that the allocator gave; 0 when unknown because the block is gone at the end
+  int32_t begin = kBefore;     // index of the event that allocated it
+  int32_t free_requested = 0;  // first event after which the free is pending; the trace's length: never
+  int32_t end = 0;             // event that freed it; the trace's length: never
   uint32_t stack = StackTable::kNone;
-  uint32_t replaced = kNothing;  // the allocation at this address whose free was not recorded: it ends here
+  uint32_t replaced = kNothing;  // the allocation at this address whose free was not recorded; it ends here
   MemoryClass kind = MemoryClass::unknown;
 
   bool alive_after(int32_t event) const { return begin <= event && event < end; }
@@ -36,8 +36,8 @@ struct Allocation {
 struct DeviceReplay {
   int64_t device = 0;
   std::span<const TraceEvent> trace;    // the snapshot's
-  std::vector<Allocation> allocations;  // in the order of the events, those of before among them
-  std::vector<uint32_t> moved;          // by event: the allocation that it made or freed, or Allocation::kNothing
+  std::vector<Allocation> allocations;  // in the order of the events, with those from before the trace
+  std::vector<uint32_t> moved;          // for each event, the allocation that it made or freed, or Allocation::kNothing
   int64_t bytes_before = 0;             // alive when the trace begins
   int64_t allocations_before = 0;
   int64_t reserved_before = 0;
@@ -45,7 +45,7 @@ struct DeviceReplay {
 
   int32_t events() const { return static_cast<int32_t>(trace.size()); }
   int64_t reserved_change(int32_t event) const;
-  // Calls change(allocation, made) for what the event made (true) or freed (false).
+  // Calls change(allocation, made) for what the event allocated (made is true) or freed.
   template <typename Change>
   void visit_changes(int32_t event, Change change) const {
     const uint32_t number = moved[static_cast<size_t>(event)];
@@ -57,7 +57,7 @@ struct DeviceReplay {
   }
 };
 
-// `classes` by stack (classify_stacks). The snapshot must outlive the replay.
+// `classes` is indexed by stack (classify_stacks). The snapshot must outlive the replay.
 DeviceReplay replay_device(const Snapshot& snapshot, int64_t device, const std::vector<MemoryClass>& classes);
 
 }  // namespace headroom::doctor

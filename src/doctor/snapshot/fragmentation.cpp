@@ -7,10 +7,10 @@ namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kBlockUnit = 512;
-constexpr int64_t kLargestUnsplit = kMiB;  // remainder that stays with a block of the large pool
+constexpr int64_t kLargestUnsplit = kMiB;  // a remainder up to this size stays with a block of the large pool
 constexpr int64_t kSmallPage = 2 * kMiB;   // pages of expandable segments
 constexpr int64_t kLargePage = 20 * kMiB;
-constexpr int64_t kSmallRequest = kMiB;  // up to this size blocks come from the small pool
+constexpr int64_t kSmallRequest = kMiB;  // up to this size, blocks come from the small pool
 
 struct Gap {
   int64_t begin = 0, end = 0;
@@ -56,8 +56,8 @@ class FragmentCounter {
     }
   }
 
-  // Segments without a block are given back before the allocator gives up, and whole pages of expandable ones; those of
-  // graphs only with their graph.
+  // The allocator returns empty segments, and whole pages of expandable ones, before it fails; those of graphs only
+  // together with their graph.
   static int64_t releasable_of(const ReservedRange& range, const Gap& gap) {
     if (range.pool != PoolId{0, 0}) return 0;
     if (gap.begin == range.begin && gap.end == range.end) return gap.end - gap.begin;
@@ -78,7 +78,7 @@ ReservedRange range_of(const Segment& segment) {
 
 int64_t rounded(int64_t size) { return std::max<int64_t>(1, (size + kBlockUnit - 1) / kBlockUnit) * kBlockUnit; }
 
-// The blocks of `range` after `event`, from blocks[at] on; returns the first block beyond it.
+// Adds the blocks of `range` after `event`, starting at blocks[at]; returns the index of the first block beyond it.
 size_t add_range(const DeviceReplay& replay, int32_t event, const ReservedRange& range,
                  const std::vector<const Allocation*>& blocks, size_t at, FragmentCounter& counter) {
   std::vector<Gap> gaps;

@@ -20,10 +20,10 @@ bool is_any(std::string_view text, std::initializer_list<std::string_view> names
   return std::find(names.begin(), names.end(), text) != names.end();
 }
 
-// What one frame says of the allocation below it.
+// What a frame tells about the allocations below it.
 struct FrameHint {
   MemoryClass kind = MemoryClass::other;  // other: nothing
-  bool second_forward = false;            // a forward pass further in is a recomputation
+  bool second_forward = false;            // a forward pass further inside is a recomputation
 };
 
 FrameHint hint_of_native(std::string_view function) {
@@ -95,7 +95,7 @@ FrameHint hint_of(const StackFrame& frame) {
   return {};
 }
 
-// The innermost frame that tells something decides; a forward pass below a backward pass is a recomputation.
+// The innermost frame that tells something decides. A forward pass inside a backward pass is a recomputation.
 MemoryClass class_of(const std::vector<uint32_t>& stack, const std::vector<FrameHint>& hints) {
   MemoryClass kind = MemoryClass::other;
   for (const uint32_t number : stack) {

@@ -56,7 +56,7 @@ std::vector<std::string> HolderNames::frames(uint32_t stack) const {
 
 std::vector<MemoryHolder> holders_of(const std::vector<const Allocation*>& allocations, const HolderNames& names,
                                      bool by_stack, size_t limit) {
-  // Stacks first: names are compared once per stack.
+  // Grouped by stack first, so that names are compared once per stack.
   std::map<std::pair<uint32_t, MemoryClass>, Group> stacks;
   for (const Allocation* allocation : allocations) stacks[{allocation->stack, allocation->kind}].add(*allocation);
   std::map<std::tuple<std::string_view, MemoryClass, uint32_t>, Group> groups;

@@ -1,4 +1,4 @@
-// Who holds the memory at an instant of the trace.
+// What holds the memory at one moment of the trace.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace headroom::doctor {
 
-// Names of code for stacks, made once per snapshot.
+// Names of code lines for stacks, computed once per snapshot.
 class HolderNames {
  public:
   explicit HolderNames(const StackTable& stacks);
-  // Where the allocation is counted; also for those without a stack.
+  // The code line to which the allocation is attributed; also for those without a stack.
   const std::string& place(const Allocation& allocation) const;
   const std::string& place(uint32_t stack, MemoryClass kind) const;
-  // Innermost first, at most 12 frames: those of Python, else of C++.
+  // At most 12 frames, innermost first: those of Python, else of C++.
   std::vector<std::string> frames(uint32_t stack) const;
 
  private:
@@ -26,11 +26,11 @@ class HolderNames {
   std::string before_, backward_, unknown_;
 };
 
-// Groups `allocations` by place and class, or by whole stack; largest first, ties by name; at most `limit`.
+// Groups `allocations` by code line and class, or by whole stack; largest first, ties by name; at most `limit`.
 std::vector<MemoryHolder> holders_of(const std::vector<const Allocation*>& allocations, const HolderNames& names,
                                      bool by_stack, size_t limit);
 
-// The state after `event`; -1: before the trace. Reserved bytes, seconds and time are left to the caller.
+// The state after `event`; -1: before the trace. The caller sets reserved bytes, seconds and time.
 MemoryInstant instant_after(const DeviceReplay& replay, int32_t event, const HolderNames& names);
 
 }  // namespace headroom::doctor

@@ -13,7 +13,7 @@ namespace {
 constexpr int kMostEntries = 64;
 constexpr int64_t kLargestSize = int64_t{1} << 48, kLargestSum = int64_t{1} << 62;
 
-// The value of nine bytes that hold 64 bits without a sign, as Python writes addresses from 2^63 on.
+// The value of an unsigned 64-bit integer in nine bytes, which is how Python writes addresses from 2^63 on.
 std::optional<int64_t> unsigned_address(std::string_view bytes) {
   if (bytes.size() != 9 || bytes[8] != '\0') return std::nullopt;
   uint64_t value = 0;

@@ -65,7 +65,7 @@ class SnapshotReader {
   }
 
  private:
-  // Every record counts, also when the pickle refers to the same one again: so a small file cannot make a large
+  // Counts every record, even when the pickle refers to the same one again, so that a small file cannot make a large
   // snapshot.
   void count_record() {
     if (records_left_-- == 0)
@@ -143,7 +143,7 @@ class SnapshotReader {
     }
   }
 
-  // PyTorch 1.12 to 2.0: what a block has held, the present first.
+  // PyTorch 1.12 to 2.0: the allocations that a block has held, the current one first.
   void read_history(Block& block) {
     const auto history = record_.list("history");
     if (history.done() || !history.value().is(PickleKind::dict)) return;

@@ -1,4 +1,4 @@
-// Which addresses the allocator holds at an instant of the trace, from the final segments backwards.
+// The addresses that the allocator holds at each moment of the trace, from the final segments backwards.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ struct ReservedRange {
 
 class ReservedRanges {
  public:
-  // The state at the end.
+  // Starts with the state at the end.
   ReservedRanges(const Snapshot& snapshot, int64_t device);
-  // Takes back one event of the trace; from the last to the first.
+  // Undoes one event of the trace; call from the last event to the first.
   void undo(const TraceEvent& event);
   const std::map<int64_t, ReservedRange>& ranges() const { return ranges_; }  // by begin
 
@@ -30,7 +30,7 @@ class ReservedRanges {
   void remove(int64_t begin, int64_t end);
 
   const Snapshot& snapshot_;
-  std::map<int64_t, ReservedRange> ranges_;  // without overlaps
+  std::map<int64_t, ReservedRange> ranges_;  // they do not overlap
 };
 
 }  // namespace headroom::doctor

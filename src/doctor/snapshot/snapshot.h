@@ -1,8 +1,8 @@
-// What a PyTorch memory snapshot says: segments with their blocks at the end, and the events that led there.
+// The content of a PyTorch memory snapshot: the final segments with their blocks, and the events before.
 //
-// Field names and meanings: torch.cuda.memory._snapshot (1.13 to 2.15), torch/csrc/cuda/memory_snapshot.cpp and
-// c10/core/CachingDeviceAllocator.h of PyTorch. Sizes are bytes. An event's size is what was asked for; a block's size
-// is what the allocator gave (rounded up to 512 bytes or more).
+// Names and meanings of fields: torch.cuda.memory._snapshot (1.13 to 2.15), torch/csrc/cuda/memory_snapshot.cpp and
+// c10/core/CachingDeviceAllocator.h of PyTorch. Sizes are in bytes. An event's size is the requested size; a block's
+// size is what the allocator gave (rounded up to 512 bytes or more).
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 
 namespace headroom::doctor {
 
-// A line of code, of Python or C++. `file` is "??" or empty where PyTorch could not tell.
+// A line of Python or C++ code. `file` is "??" or empty when PyTorch did not know it.
 struct StackFrame {
   std::string file;
   std::string function;
   int64_t line = 0;
 };
 
-// Frames and stacks of a snapshot, each stored once. A stack lists its frames from the innermost outwards.
+// Frames and stacks of a snapshot, each stored once. A stack lists its frames from the innermost to the outermost.
 struct StackTable {
-  static constexpr uint32_t kNone = 0;  // the empty stack: nothing was recorded, or a thread without Python frames
+  static constexpr uint32_t kNone = 0;  // the empty stack: none was recorded, or the thread has no Python frames
 
   std::vector<StackFrame> frames;
   std::vector<std::vector<uint32_t>> stacks{{}};  // indexes into `frames`
@@ -30,7 +30,7 @@ struct StackTable {
 
 enum class BlockState : uint8_t {
   allocated,     // active_allocated: a tensor's storage
-  pending_free,  // active_pending_free, active_awaiting_free: freed, another stream may still use it
+  pending_free,  // active_pending_free, active_awaiting_free: freed, but another stream may still use it
   inactive,      // cached by the allocator
 };
 
@@ -50,13 +50,13 @@ struct Segment {
   int64_t address = 0;
   int64_t total_size = 0;
   int64_t allocated_size = 0;  // sum of the allocated blocks
-  int64_t active_size = 0;     // and of those pending
+  int64_t active_size = 0;     // allocated and pending blocks
   int64_t stream = 0;
   PoolId pool{0, 0};
   uint32_t stack = StackTable::kNone;
   bool large = true;
   bool expandable = false;
-  std::vector<Block> blocks;  // in order of address, without gaps
+  std::vector<Block> blocks;  // by address, without gaps
 };
 
 enum class TraceAction : uint8_t {
@@ -69,20 +69,20 @@ enum class TraceAction : uint8_t {
   segment_unmap,
   snapshot,
   oom,
-  other,  // user_defined, annotate and what later versions may add: no memory moves
+  other,  // user_defined, annotate and events of later versions: no memory changes
 };
 
 struct TraceEvent {
-  int64_t address = 0;  // of an oom: the bytes that the device still reported free
+  int64_t address = 0;  // for an oom event: the bytes that the device still reported free
   int64_t size = 0;
   int64_t time_us = 0;  // 0 before PyTorch 2.1
   uint32_t stack = StackTable::kNone;
   uint32_t stream = 0;  // index into Snapshot::streams
-  uint32_t pool = 0;    // index into Snapshot::pools; 0 where the event does not tell
+  uint32_t pool = 0;    // index into Snapshot::pools; 0 when the event does not tell
   TraceAction action = TraceAction::other;
 };
 
-// record_function ranges, "Optimizer.step#AdamW.step" and "ProfilerStep#3" among them (PyTorch 2.5 and later).
+// Ranges of record_function, such as "Optimizer.step#AdamW.step" and "ProfilerStep#3" (PyTorch 2.5 and later).
 struct Annotation {
   std::string name;
   std::string stage;  // START or END
@@ -100,15 +100,15 @@ struct AllocatorSettings {
 struct Snapshot {
   std::string source;  // the file's name, for messages
   std::vector<Segment> segments;
-  std::vector<std::vector<TraceEvent>> device_traces;  // by device, oldest event first
+  std::vector<std::vector<TraceEvent>> device_traces;  // per device, the oldest event first
   std::vector<Annotation> annotations;                 // in the order of the file
   AllocatorSettings settings;
   StackTable stacks;
   std::vector<int64_t> streams;
   std::vector<PoolId> pools{{0, 0}};
   int64_t pinned_host_bytes = 0;  // host_segments (PyTorch 2.12 and later)
-  bool has_trace = false;         // any event at all
-  bool has_frames = false;        // any stack at all
+  bool has_trace = false;         // there is at least one event
+  bool has_frames = false;        // there is at least one stack
 };
 
 }  // namespace headroom::doctor

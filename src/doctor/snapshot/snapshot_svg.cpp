@@ -13,7 +13,7 @@
 namespace headroom::doctor {
 namespace {
 
-// All lengths in units of the view box.
+// All lengths are in units of the view box.
 constexpr double kWidth = 1000, kLeft = 76, kRight = 16, kTop = 40, kPlot = 260, kBelow = 40, kLegendRow = 20;
 constexpr double kPlotWidth = kWidth - kLeft - kRight;
 
@@ -24,7 +24,8 @@ constexpr const char* kStyle =
     ".hrs .r{stroke:var(--ink);fill:none;stroke-width:1.5;stroke-dasharray:5 3}"
     ".hrs .m{stroke:var(--mark);stroke-width:1.5}.hrs .t{fill:var(--mark)}</style>\n";
 
-// By MemoryClass; distinguishable with any colour vision (Okabe and Ito 2008, extended by shade), on light and dark.
+// Indexed by MemoryClass; distinguishable with any colour vision (Okabe and Ito 2008, extended by shades), in light and
+// dark mode.
 constexpr const char* kColours[] = {"#0072b2", "#009e73", "#66c2a5", "#e69f00", "#d55e00", "#f0c75e", "#cc79a7",
                                     "#56b4e9", "#8c6bb1", "#b8a800", "#4d9221", "#7a7f87", "#a9adb3", "#c5c8cc"};
 static_assert(std::size(kColours) == kMemoryClasses);
@@ -47,7 +48,7 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// The largest of 1, 2, 5 x 2^k MiB and the like that gives at most five lines.
+// The smallest power of two that gives at most five lines.
 int64_t tick_of(int64_t most) {
   int64_t tick = 1;
   while (most / tick > 5) tick *= 2;
@@ -124,7 +125,7 @@ class DeviceChart {
     }
   }
 
-  // From the left edge of column `c` to its right edge, at its height.
+  // From the left to the right edge of column `c`, at its height.
   void step(std::string& out, const std::vector<int64_t>& heights, size_t c) const {
     if (c == 0 || heights[c] != heights[c - 1]) out += fmt::format("V{:.1f}", y(heights[c]));
     if (c + 1 == heights.size() || heights[c + 1] != heights[c]) out += fmt::format("H{:.1f}", x(c + 1));
@@ -149,7 +150,7 @@ class DeviceChart {
   void marks(std::string& out) const {
     if (device_.peak.event >= 0) mark(out, device_.peak.event, "peak", -8);
     for (const OutOfMemoryEvent& failure : device_.failures) {
-      std::string label;  // of the last one
+      std::string label;  // of the last column
       if (&failure == &device_.failures.back())
         label = fmt::format("out of memory: {} asked for", format_bytes(failure.requested_bytes));
       mark(out, failure.event, label, 14);

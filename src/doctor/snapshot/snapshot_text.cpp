@@ -51,7 +51,7 @@ std::string holder_line(const MemoryHolder& holder) {
                      memory_class_title(holder.kind));
 }
 
-// Classes with memory, largest first.
+// Classes that hold memory, largest first.
 std::vector<std::pair<int64_t, MemoryClass>> by_size(const MemoryInstant& instant) {
   std::vector<std::pair<int64_t, MemoryClass>> out;
   for (size_t i = 0; i < kMemoryClasses; ++i)
@@ -68,7 +68,7 @@ std::string failure_line(const DeviceAnalysis& device) {
   return out;
 }
 
-// What fragments had to do with it.
+// The line about fragmentation.
 std::string fragment_line(const DeviceAnalysis& device) {
   const Fragmentation& f = device.failure_fragmentation ? *device.failure_fragmentation : device.end_fragmentation;
   if (f.inactive_bytes == 0) return "no reserved byte was unused";
@@ -127,7 +127,7 @@ class SnapshotText {
     add(std::string(text));
   }
 
-  // The one that failed last, else the one with the highest peak.
+  // The device that failed last, else the one with the highest peak.
   const DeviceAnalysis& main_device() const {
     const auto rank = [](const DeviceAnalysis& d) {
       const bool failed = d.failure.has_value();

@@ -16,7 +16,7 @@ uint64_t text_hash(std::string_view text) {
   return hash;
 }
 
-// A frame has three entries, or seven with what torch.fx adds.
+// A frame has three entries, or seven with those that torch.fx adds.
 constexpr int kMostFrameEntries = 32;
 
 bool has_at_most(PickleDocument::Cursor cursor, int limit) {

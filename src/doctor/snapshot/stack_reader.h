@@ -1,4 +1,4 @@
-// Lists of frame dictionaries turned into a StackTable.
+// Turns lists of frame dictionaries into a StackTable.
 #pragma once
 
 #include <map>
@@ -11,24 +11,24 @@
 
 namespace headroom::doctor {
 
-// Each list and each frame of the document is read once, however often events refer to it; lists of equal frames become
-// one stack, told apart by 64 bits of hash.
+// Reads each list and each frame of the document once, however often events refer to it. Lists of equal frames become
+// one stack; compared by a 64-bit hash.
 class StackReader {
  public:
   explicit StackReader(const PickleDocument& document);
 
-  // The number of the stack of `frames`, a list; what is not a list or holds anything but frames gives kNone.
+  // The index of the stack for the list `frames`; kNone when it is not a list or contains anything but frames.
   uint32_t stack(PickleValue frames);
   StackTable take() { return std::move(table_); }
 
  private:
-  // The number of the frame plus one, or 0 when `frame` is not a frame.
+  // The frame's index plus one; 0 when `frame` is not a frame.
   uint32_t frame(PickleValue frame);
 
   const PickleDocument& document_;
   std::optional<PickleValue> filename_, name_, line_;
   StackTable table_;
-  std::vector<uint32_t> known_;  // by container: the number of its stack or frame plus one
+  std::vector<uint32_t> known_;  // by container: the index of its stack or frame, plus one
   std::map<uint64_t, uint32_t> frames_by_hash_, stacks_by_hash_;
 };
 

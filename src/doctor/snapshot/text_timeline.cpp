@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kEighths[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 
-// The most allocated bytes of each of `width` equal parts of the trace.
+// The most allocated bytes in each of `width` equal parts of the trace.
 std::vector<int64_t> heights(const DeviceAnalysis& device, size_t width) {
   std::vector<int64_t> out(width, 0);
   const auto& columns = device.timeline;

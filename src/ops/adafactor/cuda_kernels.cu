@@ -12,7 +12,7 @@ HR_DEVICE float square(const AdafactorArgs& a, float clip, int64_t i) {
   return fmaf(g, g, a.eps1);
 }
 
-// A thread for each column.
+// One thread per column.
 __global__ void adafactor_cols(AdafactorArgs a) {
   const float clip = *a.clip, fresh = a.hyper[a.fresh_place];
   if (!usable_factor(clip)) return;
@@ -26,7 +26,7 @@ __global__ void adafactor_cols(AdafactorArgs a) {
   }
 }
 
-// A block for each row.
+// One block per row.
 __global__ void adafactor_rows(AdafactorArgs a) {
   __shared__ float slots[kWarp];
   const float clip = *a.clip, fresh = a.hyper[a.fresh_place];
@@ -39,7 +39,7 @@ __global__ void adafactor_rows(AdafactorArgs a) {
     a.row_squares[row] = fmaf(1.0f - fresh, a.row_squares[row], fresh * (sum / static_cast<float>(a.cols)));
 }
 
-// A block for each matrix.
+// One block per matrix.
 __global__ void adafactor_row_factors(AdafactorArgs a) {
   __shared__ float slots[kWarp];
   const int64_t first = static_cast<int64_t>(blockIdx.x) * a.rows;
@@ -54,7 +54,7 @@ __global__ void adafactor_row_factors(AdafactorArgs a) {
     a.row_factors[first + i] = sqrtf(mean / a.row_squares[first + i]);
 }
 
-// A block for each row: the sums of squares of its update before it is clipped, and of its weights.
+// One block per row: the sums of squares of its update before clipping, and of its weights.
 template <typename W>
 __global__ void adafactor_sums(AdafactorArgs a) {
   __shared__ float slots[kWarp];

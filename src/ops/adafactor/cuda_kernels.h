@@ -9,32 +9,32 @@ namespace headroom::cuda {
 struct AdafactorArgs {
   void* w = nullptr;  // f32 or bf16
   const float* g = nullptr;
-  float* row_squares = nullptr;  // null of a vector
+  float* row_squares = nullptr;  // null for a vector
   float* col_squares = nullptr;
-  float* moment = nullptr;       // null where there is none
-  void* copy = nullptr;          // bf16, or null; only beside an f32 weight
+  float* moment = nullptr;       // null without momentum
+  void* copy = nullptr;          // bf16, or null; only with an f32 weight
   const float* hyper = nullptr;  // of ops/step_scalars.h, read on the device
-  const float* clip = nullptr;   // one factor; not finite: nothing changes
-  float* row_factors = nullptr;  // scratch, as ops/adafactor/shape.h deals it
+  const float* clip = nullptr;   // one factor; if it is not finite, nothing changes
+  float* row_factors = nullptr;  // scratch, laid out as in ops/adafactor/shape.h
   float* col_factors = nullptr;
   float* row_sums = nullptr;
-  float* whole = nullptr;  // rate, and what updates are multiplied by
+  float* whole = nullptr;  // the rate, and the factor for updates
   int64_t matrices = 1;
   int64_t rows = 1;
   int64_t cols = 1;
-  int64_t fresh_place = 0;  // of hyper
+  int64_t fresh_place = 0;  // index into hyper
   int64_t rate_place = 0;
   float eps1 = 0;
   float beta1 = 0;
   float least_scale = 0;
   float most_update = 1;
-  uint64_t tensor = 0;  // the weight's part of the key of its draws
+  uint64_t tensor = 0;  // the weight's part of the key of its random bits
   bool factored = false;
   bool scales = false;
   bool decay = false;
 };
 
-// One step in place. A bf16 weight is rounded stochastically by its elements' draws.
+// One step in place. A bf16 weight is rounded stochastically with its elements' random bits.
 void launch_adafactor(FloatType weight, const AdafactorArgs& args, int multiprocessors, CudaStream stream);
 
 }  // namespace headroom::cuda

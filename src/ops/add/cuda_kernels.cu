@@ -4,7 +4,7 @@
 
 namespace headroom::cuda {
 
-// One pack per thread and round; the last count % N elements by single threads.
+// One pack per thread and iteration; single threads add the last count % N elements.
 template <typename T>
 __global__ void add(const T* a, const T* b, T* y, int64_t count) {
   constexpr int N = kPack<T>;

@@ -5,7 +5,7 @@
 
 namespace headroom::cuda {
 
-// y = a + b, `count` elements each, 16-byte aligned.
+// y = a + b for `count` elements, aligned to 16 bytes.
 void launch_add(FloatType type, const void* a, const void* b, void* y, int64_t count, int multiprocessors,
                 CudaStream stream);
 

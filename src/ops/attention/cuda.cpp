@@ -1,4 +1,4 @@
-// CUDA kernels of the attention ops: what each implementation accepts, and the calls into it.
+// CUDA kernels of the attention ops: which calls each implementation accepts, and its launch.
 #include "base/error.h"
 #include "ops/attention/cuda_arrays.h"
 #include "ops/attention/cuda_dnn.h"
@@ -16,7 +16,7 @@ using cuda::AttentionSizes;
 
 static_assert(kCudaDecodeKeys == cuda::kDecodeKeys);
 
-// The sizes without the operands that mask.
+// The sizes without the mask operands.
 AttentionSizes sizes_of(const AttentionShape& shape) {
   constexpr int64_t kMost = int64_t{1} << 30;
   HR_CHECK(shape.batch < kMost && shape.queries + shape.keys < kMost && shape.heads * shape.dim < kMost / 64,
@@ -40,7 +40,7 @@ void set_mask(AttentionSizes& sizes, const TensorView& mask) {
   (mask.dims.size() == 2 ? sizes.starts : sizes.lengths) = mask.as<int32_t>();
 }
 
-// The operands of a call that mask and those of which draws are a function.
+// The operands of a call for masks and for random bits.
 class CallOptions {
  public:
   CallOptions(const KernelSpec& spec, size_t inputs, bool gradient)
@@ -57,10 +57,10 @@ class CallOptions {
   DropoutAttrs dropout_;
 };
 
-// Whether each call queues the same: draws differ from trip to trip.
+// Whether every call queues the same work: random bits differ from trip to trip.
 bool draws_nothing(const KernelSpec& spec) { return spec.attrs.real("dropout", 0) == 0; }
 
-// Why the kernels on tensor cores refuse, or empty; shared(dim) is what a block of theirs needs.
+// Why the tensor-core kernels refuse, or empty; shared(dim) is the shared memory of a block.
 template <typename Shared>
 std::string mma_refusal(const KernelSpec& spec, const CudaContext& context, const Shared& shared) {
   for (size_t i = 0; i < 3; ++i)
@@ -72,8 +72,8 @@ std::string mma_refusal(const KernelSpec& spec, const CudaContext& context, cons
   return mma_device_refusal(context, shared(dim));
 }
 
-// `attention` (inputs q, k, v, ...; outputs o, lse) and `attention_cached` (q, k, v, offset; o) alike:
-// launch(sizes, arrays, stream).
+// For both `attention` (inputs q, k, v, ...; outputs o, lse) and `attention_cached` (q, k, v, offset; o): launch(sizes,
+// arrays, stream).
 template <typename Launch>
 CudaOffer forward_offer(const KernelSpec& spec, const Launch& launch) {
   const bool cached = spec.op == "attention_cached";

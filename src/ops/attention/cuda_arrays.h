@@ -1,4 +1,4 @@
-// The operands of a call as the launchers and the outside library take them.
+// The operands of a call in the form of the launchers and the library.
 #pragma once
 
 #include "ops/attention/cuda_kernels.h"
@@ -6,13 +6,13 @@
 
 namespace headroom {
 
-// `attention` (q, k, v, ...; o, lse) and `attention_cached` (q, kcache, vcache, ...; o).
+// For `attention` (q, k, v, ...; o, lse) and `attention_cached` (q, kcache, vcache, ...; o).
 inline cuda::AttentionArrays attention_arrays(const KernelCall& call) {
   return {call.inputs[0].data, call.inputs[1].data, call.inputs[2].data, call.outputs[0].data,
           call.outputs.size() == 2 ? call.outputs[1].as<float>() : nullptr};
 }
 
-// `attention_grad` (q, k, v, o, lse, do, ...; dq, dk, dv).
+// For `attention_grad` (q, k, v, o, lse, do, ...; dq, dk, dv).
 inline cuda::AttentionGradArrays attention_grad_arrays(const KernelCall& call) {
   const auto in = [&](size_t i) { return call.inputs[i].data; };
   const auto out = [&](size_t i) { return call.outputs[i].data; };

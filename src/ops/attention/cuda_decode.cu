@@ -1,4 +1,4 @@
-// Decoding from a cache that has the rows of a sequence one behind the other, and the append to it.
+// Decoding from a cache in which the rows of a sequence are consecutive, and the append to it.
 #include "ops/attention/cuda_decode.cuh"
 
 namespace headroom::cuda {
@@ -14,7 +14,7 @@ struct WholeCache {
   HR_DEVICE int64_t row(int row, int key) const { return static_cast<int64_t>(row) * sizes.keys + key; }
 };
 
-// N elements of a row at a time.
+// N elements of a row per thread and iteration.
 template <typename K, typename C, int N>
 __global__ void kv_append(const K* k, C* cache, const int32_t* offset, int64_t count, int64_t rows, int64_t held,
                           int64_t width) {

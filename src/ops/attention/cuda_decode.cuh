@@ -1,10 +1,10 @@
-// Device code of decoding: one query per batch row against a long cache, so that memory traffic of the cache decides.
-// The keys are cut into chunks, each read once for all query heads of a group; a second kernel joins the chunks.
+// Device code of decoding: one query per batch row against a long cache, so that reading the cache dominates. The keys
+// are cut into chunks, each read once for all query heads of a group; a second kernel combines the chunks.
 //
-// A cache says where the keys of a row lie:
+// A cache tells where the keys of a row are:
 //   AttentionSizes sizes;                      of the call
 //   KeySpan seen(int row);                     the keys that the query of a batch row sees
-//   int64_t row(int row, int key);             the row of k and v that has a key
+//   int64_t row(int row, int key);             the row of k and v that holds a key
 #pragma once
 
 #include "ops/attention/cuda_kernels.h"
@@ -14,7 +14,7 @@
 
 namespace headroom::cuda {
 
-// N elements of a row into a cache of another type.
+// Stores N elements of a row in a cache of another type.
 template <int N, typename K, typename C>
 HR_DEVICE void append_elements(const K* from, C* to) {
   const Pack<K, N> found = *reinterpret_cast<const Pack<K, N>*>(from);
@@ -30,13 +30,13 @@ struct KeySpan {
 
 constexpr int kDecodeThreads = 128;
 constexpr int kDecodeWarps = kDecodeThreads / kWarp;
-constexpr int kDecodeColumns = 128;  // of o that are summed at a time
+constexpr int kDecodeColumns = 128;  // columns of o that are summed at a time
 constexpr int kKeyLanes = 4;         // threads that share a key: 64 bytes of it per access
 
-// Columns of a head as q lies in shared memory.
+// Columns of a head of q in shared memory.
 HR_DEVICE int padded_columns(int dim) { return (dim + 7) / 8 * 8; }
 
-// N elements from `column` on, zeros from `dim` on.
+// N elements starting at `column`; zeros from `dim` on.
 template <int N, typename T>
 HR_DEVICE void load_elements(float (&values)[N], const T* row, int column, int dim) {
   constexpr int P = N < kPack<T> ? N : kPack<T>;
@@ -58,8 +58,8 @@ HR_DEVICE void load_elements(float (&values)[N], const T* row, int column, int d
   }
 }
 
-// What a decoding block works on: H query heads from `head` on, of which `heads` exist, and keys [begin, end) of a
-// chunk.
+// The work of a decoding block: up to H query heads starting at `head`, of which `heads` exist, and the keys [begin,
+// end) of a chunk.
 struct DecodePlace {
   int chunk, head, heads, kv_head, row, begin, end;
 };
@@ -84,7 +84,7 @@ HR_DEVICE DecodePlace decode_place(const Cache& cache, int chunks) {
   return place;
 }
 
-// Scores of the chunk's keys into p [H][kDecodeKeys]; minus infinity for keys that are not visible.
+// Scores of the chunk's keys, stored in p [H][kDecodeKeys]; minus infinity for keys that are not visible.
 template <int H, typename KV, typename Cache>
 HR_DEVICE void decode_scores(const Cache& cache, const DecodePlace& place, const KV* k, const float* q, float* p) {
   constexpr int N = kPack<KV>;
@@ -119,7 +119,7 @@ HR_DEVICE void decode_scores(const Cache& cache, const DecodePlace& place, const
   }
 }
 
-// Scores become weights beside the chunk's largest score; one warp per head.
+// Turns scores into weights relative to the chunk's largest score; one warp per head.
 template <int H>
 HR_DEVICE void decode_softmax(const AttentionSizes& sizes, const DecodePlace& place, float* p,
                               const DecodeArrays& partial) {
@@ -141,8 +141,9 @@ HR_DEVICE void decode_softmax(const AttentionSizes& sizes, const DecodePlace& pl
   }
 }
 
-// Weighted sums of the chunk's rows of v for 128 columns from `column` on into partial.o. Eight columns per thread; 8
-// or 16 threads have all of them and the others take other keys. `sums` is shared memory [warps][H][128].
+// Weighted sums of the chunk's rows of v, for 128 columns starting at `column`, stored in partial.o. Eight columns per
+// thread: 8 or 16 threads cover all of them, and the other threads take other keys. `sums` is shared memory
+// [warps][H][128].
 template <int H, typename KV, typename Cache>
 HR_DEVICE void decode_values(const Cache& cache, const DecodePlace& place, const KV* v, int column, const float* p,
                              float* sums, const DecodeArrays& partial) {
@@ -186,7 +187,7 @@ __global__ void __launch_bounds__(kDecodeThreads)
   HR_DYNAMIC_SHARED(float, shared);
   const AttentionSizes& sizes = cache.sizes;
   const DecodePlace place = decode_place<H>(cache, partial.chunks);
-  if (place.begin >= place.end) return;  // the whole block
+  if (place.begin >= place.end) return;  // for all threads of the block
   const int columns = padded_columns(sizes.dim);
   float* const p = shared;
   float* const sums = p + H * kDecodeKeys;
@@ -208,7 +209,7 @@ __global__ void __launch_bounds__(kDecodeThreads)
   }
 }
 
-// o of one head of a batch row from its chunks.
+// Computes o of one head of a batch row from its chunks.
 template <typename Q, typename Cache>
 __global__ void __launch_bounds__(kDecodeThreads)
     attention_join(Cache cache, AttentionArrays arrays, DecodeArrays partial) {
@@ -242,10 +243,10 @@ void launch_decode_heads(const Cache& cache, const AttentionArrays& arrays, cons
   launch(attention_decode<Q, KV, H, Cache>, grid, stream, cache, arrays, partial);
 }
 
-// One query for each of the batch's rows.
+// One query for each row of the batch.
 template <typename Q, typename KV, typename Cache>
 void launch_decode(const Cache& cache, const AttentionArrays& arrays, const DecodeArrays& partial, CudaStream stream) {
-  constexpr int kWideHead = 512;  // from here on the shared memory holds one head
+  constexpr int kWideHead = 512;  // from this size on, shared memory has room for one head only
   const int group = cache.sizes.heads / cache.sizes.kv_heads;
   if (group == 1 || cache.sizes.dim > kWideHead)
     launch_decode_heads<Q, KV, 1>(cache, arrays, partial, stream);

@@ -8,7 +8,7 @@
 namespace headroom {
 namespace {
 
-// `prepare` asks the library for a call within the booked scratch, `arrays` finds its operands.
+// `prepare` asks the library for a call within the booked scratch; `arrays` finds its operands.
 template <typename Call, typename Arrays>
 CudaOffer dnn_offer(const KernelSpec& spec, const CudaContext& context, bool gradient,
                     CudaLibraryOffer<Call> (CudaDnn::*prepare)(const AttentionShape&, int64_t),

@@ -1,4 +1,4 @@
-// Attention and its gradient by the outside library (ops/cuda/dnn.h), where it is there and takes the call.
+// Attention and its gradient by a library (ops/cuda/dnn.h), if it is installed and supports the call.
 #pragma once
 
 #include "ops/cuda/kernel.h"

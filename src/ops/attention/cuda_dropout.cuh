@@ -1,4 +1,4 @@
-// Which probabilities are dropped: the device's form of score_dropout.h.
+// Which probabilities are dropped: score_dropout.h on the device.
 #pragma once
 
 #include "ops/attention/cuda_kernels.h"
@@ -6,7 +6,7 @@
 
 namespace headroom::cuda {
 
-// The draws of one head of one batch row. Without kDropped everything is kept and nothing is computed.
+// The random bits of one head of one batch row. Without kDropped everything is kept and nothing is computed.
 template <bool kDropped>
 class HeadDropout {
  public:
@@ -24,7 +24,7 @@ class HeadDropout {
     const uint32_t bits = counter_bits(row_key, static_cast<uint64_t>(key / 2));
     return (key % 2 == 0 ? bits & 0xffffu : bits >> 16) < below_;
   }
-  // Replaces what is dropped of the values of `key`, which is even, and its neighbour.
+  // Zeroes the dropped ones among the values of `key`, which is even, and of the next key.
   HR_DEVICE void drop_pair(float& even, float& odd, uint64_t row_key, int key) const {
     if (!kDropped) return;
     const uint32_t bits = counter_bits(row_key, static_cast<uint64_t>(key / 2));
@@ -38,13 +38,13 @@ class HeadDropout {
   uint32_t below_ = 0;
 };
 
-// The first key of a walk over tiles that begins at `key` or, where pairs of keys share a draw, at its pair.
+// The key at which a loop over tiles from `key` on starts: the first one of its pair if pairs share random bits.
 template <bool kDropped>
 HR_DEVICE int first_key(int key) {
   return kDropped ? key & ~1 : key;
 }
 
-// Of what is kept.
+// The factor for kept probabilities.
 template <bool kDropped>
 HR_DEVICE float kept_scale(const AttentionSizes& sizes) {
   return kDropped ? sizes.dropout.scale : 1.0f;

@@ -1,5 +1,5 @@
-// Device code of attention's gradient for any head size. Scores are computed again from lse, once by the blocks that
-// own queries (dq) and once by those that own keys (dk, dv): no sum is shared between blocks.
+// Device code of attention's gradient for any head size. Scores are recomputed from lse, once by the blocks that own
+// queries (dq) and once by the blocks that own keys (dk, dv), so that no sum is shared between blocks.
 #include "ops/attention/cuda_dropout.cuh"
 #include "ops/attention/cuda_kernels.h"
 #include "ops/attention/cuda_tile.cuh"
@@ -12,13 +12,13 @@ namespace headroom::cuda {
 struct GradShared {
   float stage[kStageFloats];
   float weights[kTile * kTile];
-  int begin[kTile];  // of the tile's queries; end 0 where there is no query
+  int begin[kTile];  // for each query of the tile; end is 0 if there is no query
   int end[kTile];
   float lse[kTile];  // base 2
   float products[kTile];
 };
 
-// A lane's part of the product of two rows: every `lanes`-th 16 bytes, or elements where these do not fit.
+// A thread's part of the dot product of two rows: every `lanes`-th 16 bytes, or element where these are not aligned.
 template <typename T>
 HR_DEVICE float part_of_product(const T* a, const T* b, int dim, int lane, int lanes) {
   constexpr int P = kPack<T>;
@@ -35,7 +35,7 @@ HR_DEVICE float part_of_product(const T* a, const T* b, int dim, int lane, int l
   return sum;
 }
 
-// `lanes` of a warp, a power of two, per query and head.
+// `lanes` threads of a warp, a power of two, per query and head.
 template <typename T>
 __global__ void attention_products(AttentionSizes sizes, AttentionGradArrays arrays, int lanes) {
   const int64_t rows = static_cast<int64_t>(sizes.batch) * sizes.queries * sizes.heads;
@@ -52,7 +52,7 @@ __global__ void attention_products(AttentionSizes sizes, AttentionGradArrays arr
   arrays.products[(row * sizes.heads + head) * sizes.queries + query] = sum;
 }
 
-// What a block needs to know of the 64 queries from `query` on.
+// Loads the facts of the 64 queries starting at `query`.
 HR_DEVICE void load_queries(GradShared& shared, const AttentionSizes& sizes, const AttentionGradArrays& arrays,
                             const VisibleKeys& visible, int row, int head, int query) {
   const int thread = static_cast<int>(threadIdx.x), at = query + thread;
@@ -65,14 +65,14 @@ HR_DEVICE void load_queries(GradShared& shared, const AttentionSizes& sizes, con
   shared.products[thread] = there ? arrays.products[index] : 0;
 }
 
-// The probability of a pair from its product; 0 for a pair that is not visible. `slope` as Scores::of says.
+// The probability of a pair from its product; 0 if the key is not visible. `slope` as for Scores::of.
 HR_DEVICE float probability(const GradShared& shared, const Scores& scores, int query, int key, float product,
                             float& slope) {
   const float score = scores.of(product, slope);
   return key >= shared.begin[query] && key < shared.end[query] ? power_of_two(score - shared.lse[query]) : 0.0f;
 }
 
-// Scales what is kept of this thread's four by four of a gradient, queries by keys, and drops the rest.
+// Scales this thread's 4 x 4 part of a gradient (queries by keys) and zeroes what was dropped.
 template <bool kDropped>
 HR_DEVICE void drop_tile(float (&dp)[4][4], const HeadDropout<kDropped>& dropout, float scale, int query, int key) {
   HR_UNROLL
@@ -85,7 +85,7 @@ HR_DEVICE void drop_tile(float (&dp)[4][4], const HeadDropout<kDropped>& dropout
   }
 }
 
-// Drops of four keys' weights for one query; bit 4 i + j of `dropped` remembers key i.
+// Zeroes the dropped ones among four keys' weights for one query; bit 4 i + j of `dropped` remembers key i.
 template <bool kDropped>
 HR_DEVICE void drop_weights(Pack<float, 4>& weights, uint32_t& dropped, int j, const HeadDropout<kDropped>& dropout,
                             int query, int key) {
@@ -98,7 +98,7 @@ HR_DEVICE void drop_weights(Pack<float, 4>& weights, uint32_t& dropped, int j, c
     }
 }
 
-// A block computes 64 C columns of dq for 64 queries of a head.
+// Each block computes 64 C columns of dq for 64 queries of a head.
 template <typename T, int C, bool kDropped>
 __global__ void __launch_bounds__(kTileThreads, 2)
     attention_grad_queries(AttentionSizes sizes, AttentionGradArrays arrays) {
@@ -142,7 +142,7 @@ __global__ void __launch_bounds__(kTileThreads, 2)
   store_rows<C, T>(arrays.dq, place.row, sizes.queries, sizes.heads, place.head, sizes.dim, query, column, dq, factors);
 }
 
-// A block computes 64 C columns of dk and dv for 64 keys of a kv head, over all query heads of its group.
+// Each block computes 64 C columns of dk and dv for 64 keys of a kv head, over all query heads of its group.
 template <typename T, int C, bool kDropped>
 __global__ void __launch_bounds__(kTileThreads, C == 1 ? 2 : 1)
     attention_grad_keys(AttentionSizes sizes, AttentionGradArrays arrays) {

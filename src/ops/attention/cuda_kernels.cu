@@ -16,7 +16,7 @@ struct ForwardShared {
   int end[kTile];
 };
 
-// Over the 16 lanes that share tile rows.
+// Over the 16 threads that share tile rows.
 HR_DEVICE float row_maximum(float value) {
   for (int distance = 8; distance > 0; distance /= 2) value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, distance));
   return value;
@@ -26,7 +26,7 @@ HR_DEVICE float row_sum(float value) {
   return value;
 }
 
-// The running softmax of this thread's four rows; `sum` holds the own columns' part.
+// The running softmax of this thread's four rows; `sum` covers the thread's own columns.
 struct RunningRows {
   float maximum[4];
   float sum[4];
@@ -37,7 +37,7 @@ struct RunningRows {
       sum[i] = 0;
     }
   }
-  // Turns scores into weights; `factor` is what earlier sums of row i are multiplied with.
+  // Turns scores into weights; `factor` is the factor for earlier sums of row i.
   HR_DEVICE void step(int i, float (&row)[4], float& factor) {
     const float now = fmaxf(maximum[i], row_maximum(fmaxf(fmaxf(row[0], row[1]), fmaxf(row[2], row[3]))));
     const float base = now == minus_infinity() ? 0.0f : now;
@@ -53,7 +53,8 @@ struct RunningRows {
   }
 };
 
-// A block computes 64 queries of a head: 64 C columns of o from `part` on, and lse with the first part.
+// Each block computes 64 queries of a head: 64 C columns of o starting with `part`, and lse in the block of the first
+// part.
 template <typename Q, typename KV, int C, bool kDropped>
 __global__ void __launch_bounds__(kTileThreads, 2) attention_tiles(AttentionSizes sizes, AttentionArrays arrays) {
   HR_DYNAMIC_SHARED(ForwardShared, shared);
@@ -133,7 +134,7 @@ HR_ATTENTION_DROPPED(Bf16)
 template <int C>
 static void launch_tiles(FloatType q_type, FloatType kv_type, const AttentionSizes& sizes,
                          const AttentionArrays& arrays, const Grid& grid, CudaStream stream) {
-  if (sizes.dropout.below > 0)  // training alone drops, and its operands are of one type
+  if (sizes.dropout.below > 0)  // only training drops, and its operands have one type
     return with_float_type(q_type, [&](auto zero) {
       using T = decltype(zero);
       launch(attention_tiles<T, T, C, true>, grid, stream, sizes, arrays);

@@ -5,16 +5,16 @@
 
 namespace headroom::cuda {
 
-// Dropout of probabilities; score_dropout.h says what the numbers mean.
+// Dropout of probabilities; see score_dropout.h for the numbers.
 struct AttentionDropout {
   const float* hyper = nullptr;  // of ops/step_scalars.h, read on the device
   uint64_t tensor = 0;
-  uint32_t below = 0;  // 0: nothing is dropped
+  uint32_t below = 0;  // 0: no dropout
   float scale = 1;
   int64_t first = 0;
 };
 
-// One attention call; AttentionShape in ops/attention/shape.h says what the sizes mean.
+// One attention call; see AttentionShape in ops/attention/shape.h for the sizes.
 struct AttentionSizes {
   int32_t batch = 0;
   int32_t queries = 0;
@@ -55,7 +55,7 @@ struct AttentionGradArrays {
   float* products = nullptr;
 };
 
-// Partial results of decoding: one per batch row, head and chunk of keys.
+// Partial results of decoding, for each batch row, head and chunk of keys.
 struct DecodeArrays {
   float* o = nullptr;        // [batch, heads, chunks, dim], not divided by the sum
   float* maximum = nullptr;  // [batch, heads, chunks], base 2
@@ -71,16 +71,16 @@ void launch_attention(FloatType q_type, FloatType kv_type, const AttentionSizes&
 // dq, dk, dv; all operands of one type. Any head size.
 void launch_attention_grad(FloatType type, const AttentionSizes& sizes, const AttentionGradArrays& arrays,
                            CudaStream stream);
-// The first part of it: products[b, h, q] = sum of do * o over the head.
+// The first part of the gradient: products[b, h, q] = sum of do * o over the head.
 void launch_attention_products(FloatType type, const AttentionSizes& sizes, const AttentionGradArrays& arrays,
                                CudaStream stream);
 
-// The same as launch_attention for one query per batch row.
+// Like launch_attention, for one query per batch row.
 void launch_attention_decode(FloatType q_type, FloatType kv_type, const AttentionSizes& sizes,
                              const AttentionArrays& arrays, const DecodeArrays& partial, CudaStream stream);
 
-// Rows [0, rows) of k [batch, rows, width] to the rows from *offset on of cache [batch, held, width]; those that fall
-// outside are dropped.
+// Copies rows [0, rows) of k [batch, rows, width] to the rows of cache [batch, held, width] starting at *offset; rows
+// outside the cache are dropped.
 void launch_kv_append(FloatType k_type, FloatType cache_type, const void* k, void* cache, const int32_t* offset,
                       int64_t batch, int64_t rows, int64_t held, int64_t width, int multiprocessors, CudaStream stream);
 

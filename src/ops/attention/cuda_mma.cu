@@ -1,6 +1,6 @@
-// Device code of attention's forward pass on tensor cores: bf16, heads of 64, 96 or 128, sm_80 and later. Blocks of 128
-// queries, 32 per warp, so that each fragment of k and v feeds two products; the next keys are copied while this tile's
-// values are multiplied, and the other way round (Dao, "FlashAttention-2", 2023, section 3).
+// Device code of attention's forward pass on tensor cores: bf16, heads of 64, 96 or 128, sm_80 and later. A block has
+// 128 queries, 32 per warp, so that each fragment of k and v is used in two products. The next keys are copied while
+// this tile's values are multiplied, and vice versa (Dao, "FlashAttention-2", 2023, section 3).
 #include "ops/attention/cuda_mma.h"
 
 #include "ops/attention/cuda_dropout.cuh"
@@ -10,7 +10,7 @@
 
 namespace headroom::cuda {
 
-constexpr int kMmaTimes = 2;  // sixteen rows of a warp
+constexpr int kMmaTimes = 2;  // groups of sixteen rows per warp
 constexpr int kMmaQueries = 16 * kMmaWarps * kMmaTimes;
 constexpr int kMmaKeys = 64;
 constexpr int kMmaColumns = kMmaKeys / 8;
@@ -24,7 +24,7 @@ struct MmaForwardShared {
   int end[kMmaQueries];
 };
 
-// Over the four lanes that share rows.
+// Over the four threads that share rows.
 HR_DEVICE float quad_maximum(float value) {
   value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, 1));
   return fmaxf(value, __shfl_xor_sync(kAllLanes, value, 2));
@@ -34,14 +34,13 @@ HR_DEVICE float quad_sum(float value) {
   return value + __shfl_xor_sync(kAllLanes, value, 2);
 }
 
-// The running softmax of this thread's two rows of sixteen; `sum` holds the own columns' part.
+// The running softmax of this thread's two rows of sixteen; `sum` covers the thread's own columns.
 struct MmaRunning {
   float maximum[2];
   float sum[2];
 };
 
-// Turns products into weights for the rows from `row` of the tile on; `factor` is what earlier sums are multiplied
-// with.
+// Turns products into weights for the tile's rows starting at `row`; `factor` is the factor for earlier sums.
 template <bool kCapped>
 HR_DEVICE void mma_softmax(MmaRunning& running, float (&s)[kMmaColumns][4], float (&factor)[2],
                            const MmaScores<kCapped>& scores, const int* begin, const int* end, int row, int key,
@@ -95,7 +94,7 @@ HR_DEVICE void store_mma_forward(const AttentionSizes& sizes, const AttentionArr
   store_mma_rows<D>(arrays.o, place.row, sizes.queries, sizes.heads, place.head, first, out, factors[0], factors[1]);
 }
 
-// Drops this thread's weights of sixteen queries from `query` on and the keys of a tile.
+// Zeroes this thread's dropped weights of sixteen queries starting at `query` and the keys of a tile.
 template <bool kDropped>
 HR_DEVICE void drop_mma_weights(float (&s)[kMmaColumns][4], const HeadDropout<kDropped>& dropout, int query, int key) {
   HR_UNROLL
@@ -134,13 +133,13 @@ HR_DEVICE void mma_forward(const AttentionSizes& sizes, const AttentionArrays& a
   float out[kMmaTimes][D / 8][4] = {};
   for (int key = first_key<kDropped>(shared->begin[0]); key < last; key += kMmaKeys) {
     await_copies<0>();
-    __syncthreads();  // k is here, v is free
+    __syncthreads();  // k has arrived, v is no longer used
     begin_rows<D, kMmaKeys>(shared->v, rows_from(v, key));
     end_copy_group();
     float s[kMmaTimes][kMmaColumns][4];
     mma_rows_product<D>(s, shared->q + own * kMmaStride<D>, shared->k);
     await_copies<0>();
-    __syncthreads();  // v is here, k is free
+    __syncthreads();  // v has arrived, k is no longer used
     if (key + kMmaKeys < last) begin_rows<D, kMmaKeys>(shared->k, rows_from(k, key + kMmaKeys));
     end_copy_group();
     const bool whole = shared->begin[kMmaQueries - 1] <= key && shared->end[0] >= key + kMmaKeys;

@@ -1,8 +1,8 @@
 // Device code of attention's gradient on tensor cores: bf16, heads of 64, 96 or 128, sm_80 and later. As in
-// cuda_grad.cu scores are computed again by the blocks that own queries (dq) and by those that own keys (dk, dv).
-// Either keeps rows of two tensors in shared memory, 16 M for each warp, and streams the rows of the other two past
-// them, R at a time, the next ones copied meanwhile. What a warp loads of streamed rows serves its M times sixteen: two
-// where registers hold their sums.
+// cuda_grad.cu, scores are recomputed by the blocks that own queries (dq) and by those that own keys (dk, dv). Both
+// keep rows of two tensors in shared memory, 16 M for each warp, and stream the rows of the other two, R at a time,
+// while the next ones are copied. What a warp loads of streamed rows is used for its M times sixteen rows: M is two if
+// registers have room for the sums.
 #ifndef __CUDACC_RTC__
 #include <algorithm>
 #endif
@@ -21,20 +21,20 @@ constexpr int kMmaOwned = 16 * kMmaWarps* M;
 template <int D, int M, int R, bool kDropped>
 struct MmaGradShared {
   Bf16 owned[2][kMmaOwned<M> * kMmaStride<D>];
-  Bf16 streamed[2][2][R * kMmaStride<D>];  // of two turns
+  Bf16 streamed[2][2][R * kMmaStride<D>];  // of two iterations
   float lse[2][R];                         // of streamed queries
   float products[2][R];
   uint64_t row_keys[2][kDropped ? R : 1];  // of streamed queries
 };
 
-// Begins to copy two tensors' rows.
+// Starts to copy two tensors' rows.
 template <int D, int R>
 HR_DEVICE void begin_pair(Bf16 (&tiles)[2][R * kMmaStride<D>], const MmaRows& one, const MmaRows& other, int first) {
   begin_rows<D, R>(tiles[0], rows_from(one, first));
   begin_rows<D, R>(tiles[1], rows_from(other, first));
 }
 
-// Scales what is kept of this thread's part of a gradient of sixteen queries by the keys of a tile, and drops the rest.
+// Scales this thread's part of a gradient (sixteen queries by the keys of a tile) and zeroes what was dropped.
 template <int N, bool kDropped>
 HR_DEVICE void drop_mma_gradient(float (&dp)[N][4], const HeadDropout<kDropped>& dropout, float scale, int query,
                                  int key) {
@@ -120,7 +120,7 @@ HR_DEVICE void mma_grad_queries(const AttentionSizes& sizes, const AttentionGrad
                       sizes.scale, sizes.scale);
 }
 
-// One turn of a block that owns keys: the queries from `query` on of one head.
+// One iteration of a block that owns keys, over the queries of one head starting at `query`.
 template <int D, int M, int R, bool kDropped>
 HR_DEVICE void begin_queries(MmaGradShared<D, M, R, kDropped>& shared, int turn, const AttentionSizes& sizes,
                              const AttentionGradArrays& arrays, int row, int head, int query) {
@@ -159,8 +159,8 @@ HR_DEVICE void mma_probabilities(float (&s)[N][4], float (&slopes)[N][4], const 
     }
 }
 
-// weights = what is kept of the probabilities of keys (rows) and queries (columns); bit 4 n + i of the result is set
-// where [n][i] is dropped.
+// weights = the kept probabilities of keys (rows) and queries (columns); bit 4 n + i of the result is set if [n][i] is
+// dropped.
 template <int N, bool kDropped>
 HR_DEVICE uint32_t keep_mma_weights(float (&weights)[N][4], const float (&p)[N][4], const uint64_t* row_keys,
                                     const HeadDropout<kDropped>& dropout, int key) {
@@ -268,10 +268,10 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
 #endif
 }
 
-// How blocks are cut: M and R of those that own queries, and of those that own keys, whose sums are two. Measured on an
-// H200 at 1024 and 4096 tokens: for heads of 64 one sixteen of keys to a warp is faster by 5 %, two of queries by 17 %.
-// Long heads in the roomy cut are faster by 20 % (queries) and 11 % (keys), where two such blocks share a
-// multiprocessor; a tight one leaves their shared memory to devices with less.
+// Block sizes: M and R for blocks that own queries and for those that own keys, which hold two sums. Measured on an
+// H200 at 1024 and 4096 tokens: for heads of 64, one sixteen of keys per warp is faster by 5 %, two of queries by 17 %.
+// For long heads the roomy variant is faster by 20 % (queries) and 11 % (keys) if two such blocks share a
+// multiprocessor; the tight one is for devices with less shared memory.
 template <int D, bool kRoomy>
 struct MmaGradCut {
   static constexpr bool kShort = D == 128 && !kRoomy;
@@ -312,7 +312,7 @@ int64_t attention_mma_grad_shared(int64_t dim, bool roomy) {
   return bytes;
 }
 
-// A block of M times 64 of `rows` for every head of a batch row.
+// One block per M times 64 of `rows` and per head and batch row.
 template <int D, int M, int R, bool kDropped>
 static Grid mma_grad_grid(int rows, int heads, int batch) {
   Grid grid;
@@ -337,7 +337,7 @@ static void launch_mma_grad_cut(const AttentionSizes& sizes, const AttentionGrad
   if (sizes.softcap > 0)
     launch_mma_grad_of<D, kRoomy, true, false>(sizes, arrays, stream);
   else if (sizes.dropout.below > 0)
-    launch_mma_grad_of<D, false, false, true>(sizes, arrays, stream);  // a roomy one has no registers for it
+    launch_mma_grad_of<D, false, false, true>(sizes, arrays, stream);  // the roomy variant lacks the registers for it
   else
     launch_mma_grad_of<D, kRoomy, false, false>(sizes, arrays, stream);
 }
@@ -347,7 +347,7 @@ void launch_attention_mma_grad(const AttentionSizes& sizes, const AttentionGradA
   launch_attention_products(FloatType::bf16, sizes, arrays, stream);
   with_mma_head(sizes.dim, [&](auto head) {
     constexpr int D = decltype(head)::value;
-    if (D == 128 && roomy)  // the others have one cut
+    if (D == 128 && roomy)  // other heads have one variant
       launch_mma_grad_cut<D, D == 128>(sizes, arrays, stream);
     else
       launch_mma_grad_cut<D, false>(sizes, arrays, stream);

@@ -1,8 +1,8 @@
-// Products of tiles by tensor cores, for heads of D = 64, 96 or 128 in bf16. A block has four warps; each owns sixteen
-// rows of a tile, or M times sixteen, and all its columns, so that what a product gives stays in the warp's registers
-// as the left operand of the next one.
+// Products of tiles on tensor cores, for heads of D = 64, 96 or 128 in bf16. A block has four warps. Each one owns
+// sixteen rows of a tile, or M times sixteen, with all columns, so that the result of a product stays in the warp's
+// registers as the left operand of the next one.
 //
-// Rows lie in shared memory D + 8 elements apart: eight consecutive rows then begin in different banks.
+// Rows in shared memory are D + 8 elements apart: eight consecutive rows then start in different banks.
 #pragma once
 
 #include "ops/attention/cuda_visible.cuh"
@@ -19,7 +19,7 @@ template <int D>
 struct MmaHead {
   static constexpr int value = D;
 };
-// body(MmaHead<dim>()); dim is 64, 96 or 128.
+// Calls body(MmaHead<dim>()); dim is 64, 96 or 128.
 template <typename Body>
 void with_mma_head(int64_t dim, const Body& body) {
   if (dim == 64)
@@ -30,10 +30,10 @@ void with_mma_head(int64_t dim, const Body& body) {
     body(MmaHead<128>());
 }
 
-// Rows of one head in memory: row r is at data + r * stride; those from `count` on read as zero.
+// Rows of one head in memory: row r is at data + r * stride; rows from `count` on read as zero.
 struct MmaRows {
   const Bf16* data;
-  int stride;  // 128 rows fit an index
+  int stride;  // 128 rows fit in an int index
   int count;
 };
 // Row `first` of a head in a [batch, rows, heads * D] tensor.
@@ -47,7 +47,7 @@ HR_DEVICE MmaRows rows_from(const MmaRows& rows, int first) {
   return {rows.data + static_cast<int64_t>(first) * rows.stride, rows.stride, rows.count - first};
 }
 
-// Scores from products, and the factor that takes them to base 2: exp(score) = 2^(factor * score).
+// Scores from products, and the factor that converts them to base 2: exp(score) = 2^(factor * score).
 template <bool kCapped>
 class MmaScores {
  public:
@@ -56,7 +56,8 @@ class MmaScores {
         cap_(sizes.softcap),
         inner_(kCapped ? 2 * kLog2E * sizes.scale / sizes.softcap : 0) {}
   HR_DEVICE float factor() const { return factor_; }
-  // tanh(x) = 1 - 2 / (exp(2x) + 1), good to about 1e-7; `slope` is its derivative by the scaled product.
+  // tanh(x) = 1 - 2 / (exp(2x) + 1), accurate to about 1e-7; `slope` is its derivative with respect to the scaled
+  // product.
   HR_DEVICE float of(float product, float& slope) const {
     slope = 1;
     if (!kCapped) return product;
@@ -73,7 +74,7 @@ class MmaScores {
   float factor_, cap_, inner_;
 };
 
-// Begins to copy rows [0, R) into tile [R][D + 8]: 128 bytes of a row per access, or 64 of 96 elements.
+// Starts to copy rows [0, R) to the tile [R][D + 8]: 128 bytes of a row per access, or 64 for heads of 96.
 template <int D, int R>
 HR_DEVICE void begin_rows(Bf16* tile, const MmaRows& rows) {
   constexpr int kLanes = D % 64 == 0 ? 8 : 4, kRows = kMmaThreads / kLanes;
@@ -91,8 +92,8 @@ HR_DEVICE void begin_rows(Bf16* tile, const MmaRows& rows) {
   }
 }
 
-// sums[m][n] = product of the warp's rows 16 m .. 16 m + 15 of `a` (already at its first) and rows 8 n .. 8 n + 7 of
-// `b`, over the head.
+// sums[m][n] = product of the warp's rows 16 m .. 16 m + 15 of `a` (which points at its first row) and rows 8 n .. 8 n
+// + 7 of `b`, over the head.
 template <int D, int M, int N>
 HR_DEVICE void mma_rows_product(float (&sums)[M][N][4], const Bf16* a, const Bf16* b) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp, matrix = lane / 8;
@@ -120,7 +121,7 @@ HR_DEVICE void mma_rows_product(float (&sums)[M][N][4], const Bf16* a, const Bf1
   }
 }
 
-// Columns 16 j .. 16 j + 15 of a product as the left operand of the next.
+// Columns 16 j .. 16 j + 15 of a product as the left operand of the next one.
 template <int N>
 HR_DEVICE void as_left(uint32_t (&left)[4], const float (&sums)[N][4], int j) {
   left[0] = pack_bf16(sums[2 * j][0], sums[2 * j][1]);
@@ -152,13 +153,13 @@ HR_DEVICE void mma_weighted_rows(float (&sums)[M][D / 8][4], const float (&weigh
   }
 }
 
-// Row and first column of this thread in its warp's sixteen by eight: sums[0], [1] lie there, [2], [3] eight rows
+// Row and first column of this thread in its warp's 16 x 8 block: sums[0] and [1] are there, [2] and [3] eight rows
 // below.
 HR_DEVICE int mma_row() { return static_cast<int>(threadIdx.x) % kWarp / 4; }
 HR_DEVICE int mma_column() { return static_cast<int>(threadIdx.x) % 4 * 2; }
 
-// Stores the warp's sixteen rows of sums * factors ([0]: the upper eight) to rows `first` and on of a head of a
-// [batch, rows, heads * D] tensor.
+// Stores the warp's sixteen rows of sums * factors ([0]: for the upper eight) to rows `first` and following of a head
+// of a [batch, rows, heads * D] tensor.
 template <int D>
 HR_DEVICE void store_mma_rows(void* data, int row, int rows, int heads, int head, int first,
                               const float (&sums)[D / 8][4], float upper, float lower) {

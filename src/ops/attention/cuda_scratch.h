@@ -1,4 +1,4 @@
-// Scratch of the CUDA attention kernels, one formula for the plan and for the kernels that carve it.
+// Scratch of the CUDA attention kernels: the same formula for the plan and for the kernels that divide it.
 #pragma once
 
 #include "ops/attention/kernel_choice.h"
@@ -7,11 +7,11 @@
 
 namespace headroom {
 
-// Keys per partial result when decoding, and the largest head the decoding kernels take.
+// Keys per partial result in decoding, and the largest head that the decoding kernels support.
 constexpr int64_t kCudaDecodeKeys = 128;
 constexpr int64_t kCudaDecodeDim = 512;
 
-// Decoding, one query per batch row: a partial result per head and chunk of keys.
+// Decoding, with one query per batch row: a partial result for each head and chunk of keys.
 struct CudaDecodeBlock {
   float* o;        // [batch * heads][chunks][dim]
   float* maximum;  // [batch * heads][chunks]
@@ -34,9 +34,9 @@ inline int64_t cuda_cached_scratch(const AttentionShape& shape) {
   return cuda_decodes(shape) ? block_bytes(cuda_decode_block, shape) : 0;
 }
 
-// Why cuDNN takes no such `attention` (or `attention_grad`) on a device; null where it may.
-// Its gradients in a fixed order keep a matrix of queries by keys in the workspace, but for those on Hopper; those in
-// any order (kCudnnAnyOrder) keep none anywhere.
+// Why cuDNN does not support such an `attention` (or `attention_grad`) on a device; null when it may. Its gradients in
+// a fixed order need a workspace quadratic in the length, except on Hopper; those in any order (kCudnnAnyOrder) do not
+// on any device.
 inline const char* cudnn_refusal(const OpCall& call, const DeviceFacts& facts, bool gradient) {
   const std::string_view kernels = call.attrs.text("kernels");
   if (kernels == kOwnKernels) return "the plan takes our own kernels";
@@ -53,12 +53,12 @@ inline const char* cudnn_refusal(const OpCall& call, const DeviceFacts& facts, b
   return nullptr;
 }
 
-// What cuDNN may use for counters and the like, besides what is named below.
+// Room for cuDNN's counters and the like, besides the terms below.
 constexpr int64_t kCudnnSpare = int64_t{64} << 10;
 
-// Of cuDNN's gradient, in a fixed order on Hopper and in any order: dq in fp32, twice but on 9.x and 10.x, the sums of
-// do * o, and a counter for each 64 queries; where heads share keys, dk and dv of every query head in bf16. Lengths
-// count as multiples of 128.
+// Workspace of cuDNN's gradient, in a fixed order on Hopper and in any order: dq in fp32 (twice, except on 9.x and
+// 10.x), the sums of do * o, and a counter for each 64 queries; if heads share keys, dk and dv of every query head in
+// bf16. Lengths are rounded up to multiples of 128.
 inline int64_t cudnn_grad_workspace(const AttentionShape& shape, const DeviceFacts& facts) {
   const int64_t generation = compute_capability(facts) / 10, copies = generation == 9 || generation == 10 ? 1 : 2;
   const int64_t heads = shape.batch * shape.heads, dim = shape.dim;
@@ -67,11 +67,11 @@ inline int64_t cudnn_grad_workspace(const AttentionShape& shape, const DeviceFac
   return heads * (queries * (copies * dim + 1) * int64_t{4} + queries / 64 * int64_t{8} + shared) + kCudnnSpare;
 }
 
-// Attention: what cuDNN may use; our own kernels need none.
+// Attention: cuDNN's workspace; headroom's own kernels need none.
 inline int64_t cuda_attention_scratch(const OpCall& call, const DeviceFacts& facts) {
   return cudnn_refusal(call, facts, false) ? 0 : kCudnnSpare;
 }
-// The gradient: the sum of do * o for each query and head, or what cuDNN may use.
+// The gradient: the sum of do * o for each query and head, or cuDNN's workspace.
 inline int64_t cuda_grad_scratch(const OpCall& call, const DeviceFacts& facts) {
   const AttentionShape shape = attention_shape(call);
   const int64_t own = align_up(shape.batch * shape.heads * shape.queries * static_cast<int64_t>(sizeof(float)), 64);

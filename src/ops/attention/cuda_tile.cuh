@@ -1,12 +1,12 @@
-// Products of tiles in shared memory by FFMA, for any head size and architecture.
+// Products of tiles in shared memory with FFMA, for any head size and architecture.
 //
-// A block has 256 threads as 16 x 16; thread (ty, tx) owns rows 4 ty .. 4 ty + 3 of a tile of sums and four of its
-// columns, or four of each 64: 16 multiplications for two 16-byte reads of shared memory, one of which is a broadcast.
+// A block has 16 x 16 threads. Thread (ty, tx) owns rows 4 ty .. 4 ty + 3 of a tile of sums and four of its columns, or
+// four of each 64: 16 multiplications for two 16-byte reads of shared memory, one of which is a broadcast.
 #pragma once
 
 #include "ops/cuda/device_language.cuh"
 
-// Before a loop: not unrolled, or by two, so that what each turn needs stays out of the registers.
+// Before a loop: do not unroll, or unroll by two, so that the values of all iterations do not occupy registers.
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define HR_ROLLED _Pragma("unroll 1")
 #define HR_UNROLL_TWO _Pragma("unroll 2")
@@ -17,23 +17,23 @@
 
 namespace headroom::cuda {
 
-constexpr int kTile = 64;   // queries or keys of a tile
-constexpr int kSteps = 32;  // steps of a product that lie in shared memory at a time
+constexpr int kTile = 64;   // queries or keys per tile
+constexpr int kSteps = 32;  // steps of a product that are in shared memory at a time
 constexpr int kTileThreads = 256;
 constexpr int kStageFloats = 2 * kSteps * kTile;
 
-// Place of (step, row) in a tile [steps][64]. Groups of four rows are permuted so that neither the transposed stores
-// nor the reads of 16 bytes meet in one bank.
+// Index of (step, row) in a tile [steps][64]. Groups of four rows are permuted so that neither the transposed stores
+// nor the 16-byte reads have bank conflicts.
 HR_DEVICE int tile_at(int step, int row) { return step * kTile + (row ^ (step / 4 % 8 * 4)); }
 
 HR_DEVICE int tile_row() { return static_cast<int>(threadIdx.x) / 16 * 4; }
 HR_DEVICE int tile_column() { return static_cast<int>(threadIdx.x) % 16 * 4; }
 
-// Rows of one head in memory: row r is at data + r * stride; those from `count` on read as zero.
+// Rows of one head in memory: row r is at data + r * stride; rows from `count` on read as zero.
 template <typename T>
 struct HeadRows {
   const T* data;
-  int stride;  // 64 rows fit an index
+  int stride;  // 64 rows fit in an int index
   int count;
   int dim;
 
@@ -80,7 +80,7 @@ HR_DEVICE void store_four(T* to, int column, int dim, const float* values) {
   }
 }
 
-// 64 rows' columns [column, column + 32) to tile [32][64].
+// Copies columns [column, column + 32) of 64 rows to the tile [32][64].
 template <typename T>
 HR_DEVICE void load_transposed(float* tile, const HeadRows<T>& rows, int column) {
   HR_UNROLL
@@ -92,7 +92,7 @@ HR_DEVICE void load_transposed(float* tile, const HeadRows<T>& rows, int column)
   }
 }
 
-// 32 rows' columns [column, column + 64 C) to [32][64 C].
+// Copies columns [column, column + 64 C) of 32 rows to [32][64 C].
 template <int C, typename T>
 HR_DEVICE void load_plain(float* tile, const HeadRows<T>& rows, int column) {
   HR_UNROLL_TWO
@@ -104,7 +104,7 @@ HR_DEVICE void load_plain(float* tile, const HeadRows<T>& rows, int column) {
 }
 
 // sums[i][j] = product of row tile_row() + i of `a` and row tile_column() + j of `b`, over the whole head. `stage` is
-// shared memory for kStageFloats; it may be in use until the first barrier, which is the first thing here.
+// shared memory for kStageFloats; the function begins with a barrier, so it may still be in use before.
 template <typename A, typename B>
 HR_DEVICE void multiply_rows(float (&sums)[4][4], const HeadRows<A>& a, const HeadRows<B>& b, float* stage) {
   float* const other = stage + kSteps * kTile;
@@ -133,7 +133,7 @@ HR_DEVICE void multiply_rows(float (&sums)[4][4], const HeadRows<A>& a, const He
   }
 }
 
-// Lays column j of this thread's four by four out as weights of add_weighted_rows: its columns become steps.
+// Stores column j of this thread's 4 x 4 block as weights for add_weighted_rows, where columns are steps.
 HR_DEVICE void store_weights(float* weights, int j, const Pack<float, 4>& column) {
   *reinterpret_cast<Pack<float, 4>*>(weights + tile_at(tile_column() + j, tile_row())) = column;
 }
@@ -142,8 +142,8 @@ HR_DEVICE void store_weights(float* weights, const float (&values)[4][4]) {
   for (int j = 0; j < 4; ++j) store_weights(weights, j, {{values[0][j], values[1][j], values[2][j], values[3][j]}});
 }
 
-// sums[i][4 c + j] += over the 64 steps: weights(step, tile_row() + i) * rows(step, column + 64 c + tile_column() + j).
-// The first thing here is a barrier, which `weights` may await.
+// sums[i][4 c + j] += the sum over 64 steps of weights(step, tile_row() + i) * rows(step, column + 64 c + tile_column()
+// + j). Begins with a barrier, so `weights` may have been stored just before.
 template <int C, typename T>
 HR_DEVICE void add_weighted_rows(float (&sums)[4][4 * C], const float* weights, const HeadRows<T>& rows, int column,
                                  float* stage) {
@@ -171,7 +171,7 @@ HR_DEVICE void add_weighted_rows(float (&sums)[4][4 * C], const float* weights, 
   }
 }
 
-// Stores rows tile_row() .. + 3 of sums * factor to rows [first, rows) of a head.
+// Stores rows tile_row() .. tile_row() + 3 of sums * factor to rows [first, rows) of a head.
 template <int C, typename T>
 HR_DEVICE void store_rows(void* data, int row, int rows, int heads, int head, int dim, int first, int column,
                           const float (&sums)[4][4 * C], const float (&factors)[4]) {

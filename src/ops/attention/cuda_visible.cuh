@@ -1,4 +1,4 @@
-// Which keys a query sees, and the softmax's input: the device's form of AttentionShape.
+// Which keys a query sees, and the softmax's input: AttentionShape on the device.
 #pragma once
 
 #include "ops/attention/cuda_kernels.h"
@@ -10,7 +10,7 @@ constexpr float kLog2E = 1.4426950408889634f;
 constexpr float kLn2 = 0.6931471805599453f;
 HR_DEVICE float minus_infinity() { return __uint_as_float(0xff800000u); }
 
-// 2^x to two units in the last place; 0 where that is below the normal numbers.
+// 2^x with an error of at most two units in the last place; 0 if the result is below the normal numbers.
 HR_DEVICE float power_of_two(float x) {
 #if defined(__CUDA_ARCH__)
   float y;
@@ -24,7 +24,8 @@ HR_DEVICE float power_of_two(float x) {
 HR_DEVICE int smaller(int a, int b) { return a < b ? a : b; }
 HR_DEVICE int larger(int a, int b) { return a > b ? a : b; }
 
-// Visibility in one batch row: a query sees the keys [begin(position), end(position)). Neither falls as positions rise.
+// Visibility in one batch row: a query sees the keys [begin(position), end(position)). Neither decreases as the
+// position grows.
 class VisibleKeys {
  public:
   HR_DEVICE VisibleKeys(const AttentionSizes& sizes, int row)
@@ -39,7 +40,7 @@ class VisibleKeys {
   HR_DEVICE int end(int position) const { return causal_ ? smaller(position + 1, limit_) : limit_; }
   HR_DEVICE int limit() const { return limit_; }
   HR_DEVICE bool causal() const { return causal_; }
-  // The first of the positions [from, to) whose keys begin at `key` or later, or `to`.
+  // The first of the positions [from, to) whose first key is `key` or later, or `to`.
   HR_DEVICE int first_beginning_at(int key, int from, int to) const {
     if (window_ == 0 && !starts_) return to;
     while (from < to) {
@@ -58,12 +59,12 @@ class VisibleKeys {
   const int32_t* starts_;
 };
 
-// The position of the first query, held within the cache whatever the offset says.
+// The position of the first query, clamped to the cache.
 HR_DEVICE int first_position(const AttentionSizes& sizes) {
   return sizes.offset ? smaller(larger(*sizes.offset, 0), sizes.keys) : 0;
 }
 
-// A product of a query and a key as the softmax takes it, in base 2.
+// Turns the product of a query and a key into the softmax's input in base 2.
 class Scores {
  public:
   HR_DEVICE explicit Scores(const AttentionSizes& sizes)
@@ -71,7 +72,7 @@ class Scores {
         inner_(capped_ ? sizes.scale / sizes.softcap : 1.0f),
         outer_((capped_ ? sizes.softcap : sizes.scale) * kLog2E) {}
   HR_DEVICE float of(float product) const { return outer_ * (capped_ ? tanhf(product * inner_) : product); }
-  // The same; `slope` is the derivative of the natural score by the scaled product.
+  // The same; `slope` is the derivative of the natural score with respect to the scaled product.
   HR_DEVICE float of(float product, float& slope) const {
     if (!capped_) {
       slope = 1.0f;
@@ -87,10 +88,10 @@ class Scores {
   float inner_, outer_;
 };
 
-// Which tile, head and batch row a block works on; blocks of one head lie together, the last tile first, since the
-// last ones of a causal call have the most to do.
+// The tile, head and batch row of a block. Blocks of one head are adjacent, the last tile first, because the last tiles
+// of a causal call have the most work.
 struct TilePlace {
-  int part;  // of the columns of a head
+  int part;  // index of the part of a head's columns
   int tile;
   int head;
   int row;

@@ -1,4 +1,4 @@
-// Device code of the conversion between f32 and bf16.
+// Device code of the conversions between f32 and bf16.
 #include "ops/cast/cuda_kernels.h"
 
 #include "ops/cuda/elements.cuh"

@@ -1,4 +1,4 @@
-// CUDA devices as planning knows them.
+// The planning half of the CUDA backend.
 #include "ops/cuda/backend.h"
 
 #include "ops/backend.h"

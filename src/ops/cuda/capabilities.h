@@ -1,4 +1,4 @@
-// What plans and kernels tell apart of NVIDIA's GPUs: their compute capability.
+// What plans and kernels distinguish about NVIDIA's GPUs: the compute capability.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace headroom {
 
-// In the version 10 major + minor.
+// As the number 10 major + minor.
 inline constexpr Capability kComputeCapability{"compute_capability"};
 
 inline Capabilities of_compute_capability(int version) { return Capabilities().add(kComputeCapability, version); }
@@ -17,11 +17,11 @@ inline std::string compute_capability_name(int version) {
   return std::to_string(version / 10) + "." + std::to_string(version % 10);
 }
 
-// Tensor cores multiply bf16, and copies to shared memory run beside the arithmetic: from 8.0 on.
+// From 8.0 on, tensor cores multiply bf16, and copies to shared memory are asynchronous.
 inline bool has_bf16_tensor_cores(const DeviceFacts& facts) { return compute_capability(facts) >= 80; }
-// They multiply fp8: from 8.9 on.
+// From 8.9 on, tensor cores multiply fp8.
 inline bool has_fp8_tensor_cores(const DeviceFacts& facts) { return compute_capability(facts) >= 89; }
-// Generation 9.x.
+// Generation 9.x and later.
 inline bool is_hopper_or_later(const DeviceFacts& facts) { return compute_capability(facts) >= 90; }
 inline bool is_hopper(const DeviceFacts& facts) { return compute_capability(facts) / 10 == 9; }
 

@@ -34,7 +34,7 @@ CUgraphExec_st* end_capture(CudaStream stream, const char* what) {
 void abandon_capture(CudaStream stream) noexcept {
   Recorded recorded;
   cudaStreamEndCapture(stream, &recorded.graph);
-  cudaGetLastError();  // else the next launch would report it
+  cudaGetLastError();  // otherwise the next launch would report it
 }
 
 }  // namespace headroom::cuda

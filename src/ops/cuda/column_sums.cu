@@ -7,7 +7,8 @@ namespace headroom::cuda {
 
 constexpr int kColumnWarps = 16;
 
-// A block adds 32 columns; warp w takes the rows w, w + 16, ..., each read of a warp being 128 consecutive bytes.
+// Each block adds 32 columns; warp w takes the rows w, w + 16, ..., so that each read of a warp is 128 consecutive
+// bytes.
 __global__ void column_sums(const float* partial, int64_t count, int64_t stride, int64_t width, bool overwrite,
                             float* acc) {
   __shared__ float sums[kColumnWarps][kWarp];

@@ -5,8 +5,8 @@
 
 namespace headroom::cuda {
 
-// acc[j] = (overwrite ? 0 : acc[j]) + sum over c of partial[c * stride + j], f32, j < width, c < count, in an order
-// that depends on count alone.
+// acc[j] = (overwrite ? 0 : acc[j]) + sum over c of partial[c * stride + j], in f32, for j < width and c < count. The
+// order depends only on count.
 void launch_column_sums(const float* partial, int64_t count, int64_t stride, int64_t width, bool overwrite, float* acc,
                         CudaStream stream);
 

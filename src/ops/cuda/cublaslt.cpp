@@ -1,5 +1,5 @@
-// The library's matrices lie column by column, ours row by row: a stored row of ours is a column of the library's, so
-// that what we call C = A B is its C^T = B^T A^T with the operands exchanged and nothing moved.
+// The library stores matrices by columns and headroom stores them by rows. A stored row here is a column of the
+// library's, so that C = A B is the library's C^T = B^T A^T, with the operands exchanged and nothing moved.
 #include "ops/cuda/cublaslt.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace cublaslt;
 
-// The handle, alive as long as a product of it.
+// The handle, which lives as long as any of its products.
 class Library {
  public:
   explicit Library(const Api& api) : api(api) {
@@ -31,7 +31,7 @@ class Library {
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
-  // From CUDA 12 on the number has two digits for each part after the first.
+  // Since CUDA 12 the number has two digits for each part after the first.
   std::string name() const {
     const size_t version = api.version();
     if (version < 100000) return fmt::format("cuBLASLt {}", version);
@@ -47,7 +47,7 @@ class Library {
   Handle handle = nullptr;
 };
 
-// A descriptor and how to drop it.
+// A descriptor that is destroyed with its owner.
 template <typename T>
 class Owned {
  public:
@@ -75,14 +75,14 @@ int type_code(Fp8Format format, DType otherwise) {
   return format == Fp8Format::e4m3 ? kFloat8E4m3 : kFloat8E5m2;
 }
 
-// Operands that may be rounded go through tensor cores. The library has no product of operands in three parts: TF32,
-// with 11 bits of an operand, takes its place.
+// Operands that may be rounded use tensor cores. The library cannot split operands into three parts; TF32, with 11 bits
+// of each operand, is used instead.
 int compute_code(const MatmulSpec& spec) {
   if (spec.operand != DType::f32 || spec.multiply == Multiply::full) return kCompute32;
   return spec.multiply == Multiply::bf16 ? kComputeFastBfloat16 : kComputeFastTf32;
 }
 
-// Algorithms of a product that are tried, and floating point operations from which it is worth while.
+// Number of algorithms to try for a product, and the floating point operations from which trying is worthwhile.
 constexpr size_t kTried = 4;
 constexpr double kLeastTried = 4e9;
 
@@ -91,7 +91,7 @@ struct Choice {
   int64_t workspace = 0;
 };
 
-// Where operands lie in the memory of a trial: from bytes 0, b, c and so on.
+// Offsets of the operands in a trial's memory; A is at 0.
 struct Room {
   Room(const CudaProductSpec& spec, const std::vector<Choice>& choices) {
     const MatmulSpec& m = spec.matmul;
@@ -106,7 +106,7 @@ struct Room {
     bytes = workspace;
     for (const Choice& choice : choices) bytes = std::max(bytes, next(workspace, choice.workspace));
   }
-  // The result is added to itself; the scales of codes are the first numbers of A.
+  // The result is its own addend; the scales of codes are the first numbers of A.
   CudaProductArguments arguments(std::byte* at) const {
     const auto* const scale = reinterpret_cast<const float*>(at);
     return {at, at + b, at + c, at + bias, at + c, at + workspace, scale, scale};
@@ -114,7 +114,7 @@ struct Room {
   int64_t b, c, bias, workspace, bytes, c_bytes;
 };
 
-// Names are the library's: its A is our B.
+// Names are the library's: its A is headroom's B.
 class LtProduct final : public CudaProduct {
  public:
   LtProduct(std::shared_ptr<const Library> library, const CudaProductSpec& spec)
@@ -128,7 +128,7 @@ class LtProduct final : public CudaProduct {
     if (spec.matmul.bias) {
       set_desc(kDescEpilogue, kEpilogueBias);
       set_desc(kDescBiasType, int32_t{type_code(spec.matmul.result)});
-      // Algorithms are looked for with the address in place; any of the promised alignment will do.
+      // Algorithms are searched with the pointer set; any address with the promised alignment will do.
       set_desc(kDescBiasPointer, reinterpret_cast<const void*>(static_cast<uintptr_t>(spec.alignment)));
     }
     if (scaled()) set_scales(reinterpret_cast<const float*>(static_cast<uintptr_t>(spec.alignment)));
@@ -139,7 +139,7 @@ class LtProduct final : public CudaProduct {
     describe(c_, type_code(m.result), rows, cols, spec.c_step());
   }
 
-  // Finds algorithms, in the library's order; the reason when there is none.
+  // Finds algorithms, in the library's order; returns the reason when there are none.
   std::string choose(int64_t workspace) {
     Owned<Preference> preference;
     const Api& api = library_->api;
@@ -173,8 +173,8 @@ class LtProduct final : public CudaProduct {
 
   int64_t workspace_bytes() const override { return chosen_.workspace; }
 
-  // Takes the fastest of the first algorithms that gives the bits of the very first, by trying them on operands of this
-  // product's size: these are in no more memory than the arena will take, which is not there yet.
+  // Tries the first few algorithms on operands of this product's size and takes the fastest one that gives the same
+  // bits as the first. The operands need no more memory than the arena will, which is not reserved yet.
   void try_out() {
     const auto& [rows, cols, depth] = spec_.matmul.size;
     if (choices_.size() < 2 ||
@@ -194,7 +194,7 @@ class LtProduct final : public CudaProduct {
 
   // Loads its code. Throws Error(run) when the library or the driver refuses.
   void rehearse() const {
-    // The library may clear its workspace; addresses of operands only need to be aligned.
+    // The library may clear its workspace; operand addresses only need the right alignment.
     cuda::rehearse_in(std::max<int64_t>(chosen_.workspace, 256), [this](void* at, CudaStream recording) {
       const float* const scale = static_cast<const float*>(at);
       queue({at, at, at, at, at, at, scale, scale}, recording);
@@ -232,14 +232,14 @@ class LtProduct final : public CudaProduct {
   }
   void set_scales(const float* both) const { set_scales(both, both); }
 
-  // `rows` stored rows of ours with `length` elements, `step` elements apart.
+  // `rows` stored rows of `length` elements, `step` elements apart.
   void describe(Owned<Layout>& layout, int type, int64_t rows, int64_t length, int64_t step) const {
     const int status = library_->api.create_layout(layout.fresh(library_->api.destroy_layout), type,
                                                    static_cast<uint64_t>(length), static_cast<uint64_t>(rows), step);
     library_->check(status, "describing an operand");
   }
 
-  // Is the sum over the depth in one piece, or in pieces that are added in a step of their own?
+  // Whether the sum over the depth is in one part, or in parts that are added in a separate step.
   bool fixed_order(const Algorithm& algorithm) const {
     uint32_t reduction = kReduceNone;
     size_t written = 0;
@@ -249,7 +249,7 @@ class LtProduct final : public CudaProduct {
   }
 
   void queue(const CudaProductArguments& arguments, CudaStream stream) const {
-    const std::lock_guard lock(mutex_);  // the addresses of bias and scales are part of the description
+    const std::lock_guard lock(mutex_);  // the pointers to bias and scales are part of the description
     const float alpha = 1, beta = spec_.matmul.addend ? 1.0f : 0.0f;
     if (spec_.matmul.bias) set_desc(kDescBiasPointer, arguments.bias);
     if (scaled()) set_scales(arguments.a_scale, arguments.b_scale);

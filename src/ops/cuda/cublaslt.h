@@ -1,4 +1,4 @@
-// CudaBlas over cuBLASLt.
+// CudaBlas implemented with cuBLASLt.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,12 @@
 
 namespace headroom {
 
-// A handle of the library behind `api`, for the calling thread's current device. Throws Error(run) when the library
-// cannot make one.
+// Creates a handle of the library `api` for the calling thread's current device. Throws Error(run) when the library
+// cannot create one.
 std::unique_ptr<CudaBlas> make_cublaslt(const cublaslt::Api& api);
 
-// The installed library; null and the reason when there is none, or it cannot be used on the calling thread's current
-// device.
+// The installed library; null and the reason when there is none, or when it does not work on the calling thread's
+// current device.
 std::unique_ptr<CudaBlas> open_cublaslt(std::string& reason);
 
 }  // namespace headroom

@@ -1,6 +1,6 @@
-// The part of cuBLASLt's C interface that is used, as a table of functions: so that nothing links the library, a build
-// needs no header of it, and tests put a table of their own in its place. Values and signatures are those of cublasLt.h
-// (the same from CUDA 11 to 13); tests/cuda_blas compares them with the header where there is one.
+// The part of cuBLASLt's C interface that is used, as a table of functions: nothing links the library, a build does not
+// need its header, and tests can use their own table. Values and signatures are those of cublasLt.h (the same from CUDA
+// 11 to 13); tests/cuda_blas compares them with the header if it is installed.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ using Preference = PreferenceOpaque*;
 struct Algorithm {
   uint64_t data[8];
 };
-// One answer of the library's heuristic.
+// One result of the library's heuristic.
 struct Heuristic {
   Algorithm algorithm;
   size_t workspace;
@@ -42,12 +42,12 @@ constexpr int kDescScaleA = 17, kDescScaleB = 18;
 constexpr uint32_t kEpilogueDefault = 1, kEpilogueBias = 4;
 constexpr int kPreferWorkspace = 1, kPreferReduction = 3;
 constexpr int kPreferAlignmentA = 5, kPreferAlignmentB = 6, kPreferAlignmentC = 7, kPreferAlignmentD = 8;
-// How parts of a sum over the depth come together: one part only; or parts in the workspace, as floats, added in a step
-// of their own. Others add into the result.
+// How parts of a sum over the depth are combined: there is one part only; or parts are stored in the workspace as
+// floats and added in a separate step. Other ways add into the result.
 constexpr uint32_t kReduceNone = 0, kReduceInWorkspace = 2;
 constexpr int kAlgorithmReduction = 3;
 
-// Every function but status_text and version returns kSuccess or another status.
+// All functions except status_text and version return kSuccess or another status.
 struct Api {
   int (*create)(Handle*) = nullptr;
   int (*destroy)(Handle) = nullptr;
@@ -69,8 +69,8 @@ struct Api {
                 CudaStream) = nullptr;
 };
 
-// The table of the installed library, which stays open for the life of the process; nullopt and the reason when there
-// is none, or it lacks a function.
+// The table of the installed library, which stays open until the process ends; nullopt and the reason when there is
+// none or a function is missing.
 std::optional<Api> open_library(std::string& reason);
 
 }  // namespace headroom::cublaslt

@@ -1,6 +1,6 @@
-// The language of device code: CUDA C++ by nvcc or NVRTC, or the same text by a C++ compiler over the test shim, where
-// the threads of a block run as fibers. Kernels keep to what all three know: no standard header, no warp collective
-// with a part of a warp, dynamic shared memory through HR_DYNAMIC_SHARED, launches through launch() of
+// The language of device code: CUDA C++ for nvcc and NVRTC, or the same text for a C++ compiler with the test shim,
+// which runs the threads of a block as fibers. Kernels use only what all three support: no standard headers, no warp
+// collectives for a part of a warp, dynamic shared memory with HR_DYNAMIC_SHARED, launches with launch() of
 // ops/cuda/launch.cuh.
 #pragma once
 
@@ -24,8 +24,8 @@ using uint64_t = unsigned long long;
 #include "cuda_shim/cuda_shim.h"
 #endif
 
-// An array T name[] in the block's dynamic shared memory, of the bytes given at the launch; 16-byte aligned. One per
-// kernel: carve it up by hand.
+// An array T name[] in the block's dynamic shared memory, with the bytes given at the launch, aligned to 16 bytes. One
+// per kernel: divide it by hand.
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define HR_DYNAMIC_SHARED(T, name)                                    \
   extern __shared__ __align__(16) unsigned char hr_dynamic_shared_[]; \
@@ -36,7 +36,7 @@ using uint64_t = unsigned long long;
 
 #define HR_DEVICE __device__ __forceinline__
 
-// Before a loop of a constant count whose body indexes arrays that must live in registers.
+// Before a loop with a constant count whose body indexes arrays that must stay in registers.
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define HR_UNROLL _Pragma("unroll")
 #else
@@ -48,7 +48,7 @@ namespace headroom::cuda {
 constexpr int kWarp = 32;
 constexpr unsigned kAllLanes = 0xffffffffu;
 
-// bf16 as it lies in memory. Round to nearest even; NaN stays NaN.
+// bf16 as stored in memory. Rounds to nearest even; NaN stays NaN.
 struct Bf16 {
   uint16_t bits;
 };
@@ -73,12 +73,12 @@ HR_DEVICE Bf16 narrow<Bf16>(float x) {
 HR_DEVICE int64_t first_index() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
 HR_DEVICE int64_t index_stride() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
 
-// N consecutive elements moved by one access of N * sizeof(T) bytes (a power of two, at most 16), aligned to it.
+// N consecutive elements, moved with one access of N * sizeof(T) bytes (a power of two, at most 16) and aligned to it.
 template <typename T, int N>
 struct alignas(N * sizeof(T)) Pack {
   T at[N];
 };
-// Elements in 16 bytes.
+// Number of elements in 16 bytes.
 template <typename T>
 constexpr int kPack = 16 / static_cast<int>(sizeof(T));
 

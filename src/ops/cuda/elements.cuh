@@ -1,4 +1,4 @@
-// Elements in registers, widened to f32: moved by accesses of up to 16 bytes, and loops over arrays of them.
+// Elements in registers, widened to f32: loads and stores of up to 16 bytes, and loops over arrays.
 #pragma once
 
 #include "ops/cuda/device_language.cuh"
@@ -10,7 +10,7 @@ struct Floats {
   float at[N];
 };
 
-// N elements as they lie in memory. Loads of several such are all under way before the first is widened.
+// N elements as stored in memory. Several such loads are in flight before the first is widened.
 template <typename T, int N>
 struct Raw {
   static constexpr int kBytes = N * static_cast<int>(sizeof(T));
@@ -18,8 +18,8 @@ struct Raw {
   uint32_t word[kWords];
 };
 
-// One access of 2, 4, 8 or 16 bytes, aligned to them; stores only to device memory, not to shared memory. Written out:
-// nvcc splits some stores of structs.
+// One access of 2, 4, 8 or 16 bytes, aligned to its size; stores are for device memory, not for shared memory. Stores
+// are PTX because nvcc splits some stores of structs.
 template <int kBytes>
 HR_DEVICE void load_words(const void* from, uint32_t* words) {
 #ifdef __CUDACC__
@@ -60,7 +60,7 @@ HR_DEVICE void store_words(void* to, const uint32_t* words) {
 #endif
 }
 
-// N consecutive elements, aligned to as many or to 16 bytes.
+// N consecutive elements, aligned to their size or to 16 bytes.
 template <int N, typename T>
 HR_DEVICE Raw<T, N> load_raw(const T* from) {
   constexpr int kBytes = Raw<T, N>::kBytes, kEach = kBytes < 16 ? kBytes : 16;
@@ -84,7 +84,7 @@ HR_DEVICE Floats<N> widen(const Raw<Bf16, N>& raw) {
   return x;
 }
 
-// Two bf16 in a word, the first in its lower half; rounded as narrow<Bf16>, by one instruction where there is one.
+// Two bf16 in a word, the first in its lower half; rounded like narrow<Bf16>, with one instruction if there is one.
 HR_DEVICE uint32_t narrow_pair(float first, float second) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   uint32_t pair;
@@ -116,7 +116,7 @@ HR_DEVICE void store_raw(T* to, const Raw<T, N>& raw) {
       store_words<kEach>(reinterpret_cast<unsigned char*>(to) + k * kEach, raw.word + k * 4);
 }
 
-// load_raw() and store_raw() in f32.
+// load_raw() and store_raw() with f32 values.
 template <int N, typename T>
 HR_DEVICE Floats<N> load_floats(const T* from) {
   return widen(load_raw<N>(from));
@@ -126,9 +126,9 @@ HR_DEVICE void store_floats(T* to, const Floats<N>& x) {
   store_raw<N>(to, narrow_raw<T>(x, T{}));
 }
 
-// Elements [i, i + N) of a row, 0 where they lie past `width`. kWhole: the width is a multiple of N and the row aligned
-// as load_raw wants it; then the load is unconditional, past the end of the row's beginning: a branch would make the
-// next load wait for this one.
+// Elements [i, i + N) of a row; 0 past `width`. kWhole: the width is a multiple of N and the row is aligned as load_raw
+// requires. The load is then unconditional and reads the row's start if i is past the end: with a branch the next load
+// would wait for this one.
 template <bool kWhole, int N, typename T>
 HR_DEVICE Raw<T, N> load_row(const T* row, int64_t i, int64_t width) {
   Raw<T, N> x = {};
@@ -158,13 +158,14 @@ HR_DEVICE void store_row(T* row, int64_t i, int64_t width, const Floats<N>& x) {
   }
 }
 
-// How many elements body() treats: its first argument, whose `value` is a constant.
+// The number of elements that body() processes, passed as its first argument; `value` is a constant.
 template <int N>
 struct Run {
   static constexpr int value = N;
 };
 
-// body(Run<n>, i) for all i below count: runs of N at multiples of N, the last count % N elements singly. Grid-stride.
+// Calls body(Run<n>, i) for all i below count: runs of N at multiples of N, the last count % N elements one by one.
+// Grid-stride.
 template <int N, typename Body>
 HR_DEVICE void for_runs(int64_t count, const Body& body) {
   const int64_t runs = count / N;
@@ -172,7 +173,7 @@ HR_DEVICE void for_runs(int64_t count, const Body& body) {
   for (int64_t i = runs * N + first_index(); i < count; i += index_stride()) body(Run<1>(), i);
 }
 
-// a / b, by the short division where that is enough.
+// a / b, with a 32-bit division if that is enough.
 HR_DEVICE int64_t quotient(int64_t a, int64_t b) {
   if (((a | b) >> 32) == 0) return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
   return a / b;

@@ -1,5 +1,5 @@
-// Elements of eight bits: e4m3 (sign, 4 bits of exponent, 3 of mantissa) and e5m2, as Micikevicius et al. define them
-// ("FP8 formats for deep learning", 2022).
+// 8-bit floating-point elements: e4m3 (sign, 4 bits of exponent, 3 of mantissa) and e5m2, as defined by Micikevicius et
+// al. ("FP8 formats for deep learning", 2022).
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // CUDA kernels: prepared once from concrete types, then queued on streams without an allocation on host or device.
 //
-// An op's CUDA kernels are three files in its folder: cuda_kernels.cu (device code and the functions that launch it,
-// over ops/cuda/*.cuh alone, so that nvcc, NVRTC and the test shim all take it), cuda_kernels.h (those functions, plain
-// types only) and cuda.cpp (what fits which spec, grids, registration).
+// An op's CUDA kernels are three files in its folder. cuda_kernels.cu has the device code and the functions that launch
+// it; it includes only ops/cuda/*.cuh, so that nvcc, NVRTC and the test shim can compile it. cuda_kernels.h declares
+// those functions, with plain types only. cuda.cpp matches specs with kernels, computes grids and registers them.
 #pragma once
 
 #include <memory>
@@ -19,41 +19,41 @@ namespace headroom {
 class CudaBlas;  // ops/cuda/blas.h
 class CudaDnn;   // ops/cuda/dnn.h
 
-// What kernels ask of the backend besides launches. Calls on one stream happen in order.
+// What kernels need from the backend besides launches. Calls on one stream run in order.
 class CudaServices {
  public:
   virtual ~CudaServices() = default;
 
   // Page-locked host memory that lives as long as the device; only while kernels are prepared. Throws Error(run).
   virtual std::span<std::byte> pinned(int64_t bytes) = 0;
-  // Queues a copy between pinned host memory and device memory, either way.
+  // Queues a copy between pinned host memory and device memory, in either direction.
   virtual void copy(void* to, const void* from, int64_t bytes, CudaStream stream) = 0;
-  // Queues filling with a byte.
+  // Queues a fill with a byte.
   virtual void fill(void* at, int value, int64_t bytes, CudaStream stream) = 0;
-  // A mark in the stream, and the host's waiting until the stream has come to it.
+  // A mark in the stream; wait_for() returns when the stream has reached it.
   virtual int mark(CudaStream stream) = 0;
   virtual void wait_for(int mark) = 0;
 
-  // Outside libraries; null when they are not installed or not wanted.
+  // Libraries; null if they are not installed or not wanted.
   virtual CudaBlas* blas() { return nullptr; }
   virtual CudaDnn* dnn() { return nullptr; }
 };
 
-// What kernels are made for. facts are a GPU's.
+// What kernels are prepared for. The facts are a GPU's.
 struct CudaContext {
   DeviceFacts facts;
   int multiprocessors = 1;
-  int64_t shared_bytes = 48 << 10;  // of dynamic shared memory that a block may ask for
+  int64_t shared_bytes = 48 << 10;  // maximum dynamic shared memory of a block
   CudaServices* services = nullptr;
 };
 
 class CudaKernel {
  public:
   virtual ~CudaKernel() = default;
-  // Queues the work on `stream`. Operands and scratch are device memory: the host never reads nor writes them here. In
-  // LaunchMode::load the addresses may be null. No allocation, no waiting but for a pinned buffer of the kernel's own.
+  // Queues the work on `stream`. Operands and scratch are device memory, which the host does not access here. In
+  // LaunchMode::load the addresses may be null. Does not allocate, and waits only for the kernel's own pinned buffers.
   virtual void enqueue(const KernelCall& call, CudaStream stream) const = 0;
-  // Whether every call with the same operands queues the same work, but for one difference: trip 0 or a later one.
+  // Whether all calls with the same operands queue the same work, except that trip 0 may differ from later trips.
   virtual bool replays() const { return true; }
 };
 
@@ -66,7 +66,7 @@ struct CudaCandidate {
 
 using CudaKernels = KernelTable<CudaCandidate>;
 
-// Every CUDA kernel of this build, made once. Thread-safe.
+// All CUDA kernels of this build, created once. Thread-safe.
 const CudaKernels& cuda_kernels();
 
 // The first candidate that accepts; `only` restricts to one implementation. Throws InternalError with all refusals when
@@ -74,7 +74,7 @@ const CudaKernels& cuda_kernels();
 std::unique_ptr<CudaKernel> make_cuda_kernel(const KernelSpec& spec, const CudaContext& context,
                                              std::string_view only = {}, std::string* chosen = nullptr);
 
-// The element type for launchers. Throws InternalError for what is neither f32 nor bf16.
+// The element type for launchers. Throws InternalError for types other than f32 and bf16.
 cuda::FloatType float_type(DType dtype);
 inline int64_t count_of(const ConcreteType& type) { return element_count(type.dims); }
 
@@ -94,7 +94,7 @@ std::unique_ptr<CudaKernel> cuda_kernel_of(F body, bool replays = true) {
   return std::make_unique<Lambda>(std::move(body), replays);
 }
 
-// The one candidate of an op whose kernel is made from the spec and accepts every legal one.
+// The only candidate of an op, for a kernel that accepts every legal spec.
 template <auto Make>
 std::vector<CudaCandidate> one_cuda_kernel() {
   return {{"fused", [](const KernelSpec& spec, const CudaContext& context) -> CudaOffer {

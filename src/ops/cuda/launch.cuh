@@ -8,8 +8,8 @@
 
 namespace headroom::cuda {
 
-// Queues kernel(arguments...) on the stream; in LaunchMode::load only loads its code. A grid with an empty dimension
-// queues nothing.
+// Queues kernel(arguments...) on the stream; in LaunchMode::load only loads its code. Does nothing if a dimension of
+// the grid is zero.
 template <typename... P, typename... A>
 void launch(void (*kernel)(P...), const Grid& grid, CudaStream stream, A... arguments) {
   if (grid.x < 1 || grid.y < 1 || grid.z < 1) return;
@@ -31,7 +31,7 @@ void launch(void (*kernel)(P...), const Grid& grid, CudaStream stream, A... argu
 #endif
 }
 
-// body(T{}) with the element type.
+// Calls body(T{}) with the element type.
 template <typename Body>
 void with_float_type(FloatType type, const Body& body) {
   if (type == FloatType::f32)
@@ -40,7 +40,7 @@ void with_float_type(FloatType type, const Body& body) {
     body(Bf16{});
 }
 
-// body(T{}, U{}) with two element types.
+// Calls body(T{}, U{}) with two element types.
 template <typename Body>
 void with_float_types(FloatType first, FloatType second, const Body& body) {
   with_float_type(first, [&](auto a) { with_float_type(second, [&](auto b) { body(a, b); }); });

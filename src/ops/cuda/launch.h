@@ -1,5 +1,5 @@
-// How device code is launched: shared by the launchers in */cuda_*.cu (C++17, nvcc) and those who call them. Nothing
-// but plain types: nvcc's front end does not take all of this library's C++20.
+// How device code is launched, shared by the launchers in */cuda_*.cu (C++17, nvcc) and their callers. Plain types
+// only, because nvcc's front end does not compile all of this library's C++20.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@ namespace headroom {
 
 using CudaStream = CUstream_st*;  // cudaStream_t without its header
 
-// What a launch does: `load` brings the kernel's code onto the device and queues nothing, so that a plan's first step
-// allocates no more than its second.
+// What a launch does: `load` only loads the kernel's code onto the device, so that a plan's first step allocates no
+// more than its second.
 enum class LaunchMode { run, load };
-// Of this thread.
+// The calling thread's mode.
 LaunchMode launch_mode();
 void set_launch_mode(LaunchMode mode);
 
-// While it lives, launches of this thread load code and queue nothing.
+// While this object lives, launches of this thread load code and queue nothing.
 class LoadingOnly {
  public:
   LoadingOnly() { set_launch_mode(LaunchMode::load); }
@@ -31,7 +31,7 @@ class LoadingOnly {
 
 namespace cuda {
 
-// The floating types that kernels take.
+// The floating-point types of kernels.
 enum class FloatType { f32, bf16 };
 
 struct Grid {
@@ -39,14 +39,14 @@ struct Grid {
   int64_t y = 1;
   int64_t z = 1;
   int block = 256;           // threads
-  int64_t shared_bytes = 0;  // of dynamic shared memory
+  int64_t shared_bytes = 0;  // dynamic shared memory
 };
 
-// Blocks of a grid-stride loop for each multiprocessor: whole waves, whether 2, 3, 4, 6 or 8 blocks of the kernel are
-// resident at a time (which its registers and the architecture decide).
+// Blocks per multiprocessor for a grid-stride loop. These are whole waves whether 2, 3, 4, 6 or 8 blocks of the kernel
+// are resident at a time, which depends on its registers and the architecture.
 constexpr int64_t kBlocksOfWaves = 24;
 
-// For a grid-stride loop over `items`: whole waves of blocks, never more than the items need.
+// The grid of a grid-stride loop over `items`: whole waves of blocks, but no more blocks than the items need.
 inline Grid grid_over(int64_t items, int multiprocessors, int block = 256) {
   const int64_t needed = (items + block - 1) / block, most = int64_t{multiprocessors} * kBlocksOfWaves;
   Grid grid;
@@ -55,12 +55,12 @@ inline Grid grid_over(int64_t items, int multiprocessors, int block = 256) {
   return grid;
 }
 
-// Throws Error(run) with the driver's words unless `status` (cudaError_t) is 0.
+// Throws Error(run) with the driver's message unless `status` (cudaError_t) is 0.
 void check_cuda(int status, const char* what);
-// Throws InternalError when no device can have such a grid.
+// Throws InternalError when no device supports such a grid.
 void check_grid(const Grid& grid);
-// Brings a kernel's code (its host address) onto the device and grants it the grid's shared memory. Throws Error(run)
-// when the device cannot run such a block.
+// Loads a kernel's code (its host address) onto the device and permits the grid's shared memory. Throws Error(run) when
+// the device cannot run such a block.
 void load_kernel(const void* code, const Grid& grid);
 
 }  // namespace cuda

@@ -18,7 +18,7 @@ std::string last_words() {
 
 namespace fs = std::filesystem;
 
-// The folders in `parent`, in the order of their names; none when it cannot be read.
+// The folders in `parent`, sorted by name; empty when it cannot be read.
 std::vector<fs::path> folders_in(const fs::path& parent) {
   std::vector<fs::path> found;
   std::error_code unreadable;

@@ -7,10 +7,10 @@ namespace headroom::cuda {
 #if defined(__CUDACC__)
 namespace {
 
-constexpr int64_t kSharedWithoutAsking = 48 << 10;  // static and dynamic, of a block
+constexpr int64_t kSharedWithoutAsking = 48 << 10;  // static and dynamic shared memory of a block
 
-// Attributes may come from a function that is only partly loaded (cuModuleEnumerateFunctions); the driver's cuFuncLoad,
-// from CUDA 12.4 on, does the rest.
+// Attributes may be those of a function that is only partly loaded (cuModuleEnumerateFunctions); since CUDA 12.4 the
+// driver's cuFuncLoad completes it.
 void finish_loading(const void* code) {
 #if CUDART_VERSION >= 12050
   cudaFunction_t function = nullptr;
@@ -21,7 +21,7 @@ void finish_loading(const void* code) {
              "asking the driver how to load");
   if (found != cudaDriverEntryPointSuccess) return;
   check_cuda(reinterpret_cast<int (*)(cudaFunction_t)>(entry)(function),
-             "loading a kernel");  // errors have one numbering
+             "loading a kernel");  // the driver's error numbers are the runtime's
 #endif
 }
 
@@ -31,7 +31,7 @@ void load_kernel(const void* code, const Grid& grid) {
   cudaFuncAttributes attributes;
   check_cuda(cudaFuncGetAttributes(&attributes, code), "loading a kernel");
   if (grid.block > attributes.maxThreadsPerBlock) check_cuda(cudaErrorLaunchOutOfResources, "loading a kernel");
-  // One kernel may serve launches with more and with less: what an earlier one asked for stays.
+  // One kernel may serve launches with more or less shared memory: never lower the limit of an earlier one.
   const int64_t granted = attributes.maxDynamicSharedSizeBytes;
   if (grid.shared_bytes > granted ||
       grid.shared_bytes + static_cast<int64_t>(attributes.sharedSizeBytes) > kSharedWithoutAsking) {

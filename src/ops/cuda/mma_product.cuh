@@ -1,5 +1,5 @@
-// Products of bf16 matrices by a block's tile on tensor cores, from sm_80 on. Parts of the depth travel to shared
-// memory two ahead of the one that is multiplied. Three parts of 128 x 128 x 32 take 48 KiB: two blocks fit a
+// Products of bf16 matrices on tensor cores, a tile per block, from sm_80 on. Parts of the depth are copied to shared
+// memory two ahead of the one being multiplied. Three parts of 128 x 128 x 32 take 48 KiB: two blocks fit on a
 // multiprocessor of every such device, and each of their sixteen warps reads 6 KiB of fragments for 64 KiFMA.
 #pragma once
 
@@ -8,10 +8,10 @@
 
 namespace headroom::cuda {
 
-constexpr int kMmaSteps = 32;  // of the depth in a part
+constexpr int kMmaSteps = 32;  // steps of the depth in a part
 constexpr int kMmaParts = 3;   // in shared memory
 
-// C[rows, cols] = A B over the depth; from a stored row of an operand to the next it is a step.
+// C[rows, cols] = A B over the depth. a_step and b_step are the distances between stored rows.
 struct MmaOperands {
   const Bf16* a;
   const Bf16* b;
@@ -19,7 +19,7 @@ struct MmaOperands {
   int rows, cols, depth;
 };
 
-// C[rows, cols] = sums [+ bias] [+ addend]; rows of the addend lie as those of C.
+// C[rows, cols] = sums [+ bias] [+ addend]; the addend has the row stride of C.
 template <typename R>
 struct MmaResult {
   R* at;
@@ -28,8 +28,8 @@ struct MmaResult {
   int rows, cols;
   int64_t step;
 
-  // Sums [n][i] as a warp's product has them: i = 0, 1 in columns col + 8 n + i of `row`, i = 2, 3 eight rows below;
-  // `col` is even.
+  // Sums [n][i] in the layout of a warp's product: i = 0, 1 are in columns col + 8 n + i of `row`, and i = 2, 3 are
+  // eight rows below; `col` is even.
   template <int N>
   HR_DEVICE void put(int row, int col, float (&sums)[N][4]) const {
     if (bias) add_bias(col, sums);
@@ -51,7 +51,7 @@ struct MmaResult {
 
   HR_DEVICE bool has(int row, int col) const { return row < rows && col < cols; }
 
-  // Loads are all under way before the first store, which they could not pass: the addend may be C.
+  // All loads are issued before the first store; they could not be moved across it, because the addend may be C.
   template <int kRun, int N>
   HR_DEVICE void put_runs(int row, int col, float (&sums)[N][4]) const {
     if (addend) {
@@ -84,19 +84,18 @@ struct MmaResult {
   }
 };
 
-// Where element `column`, the first of a pack of eight, of a line lies in a tile of lines of kLength elements. The
-// packs of a line are exchanged so that those of one column in eight consecutive lines lie in different banks.
+// Offset of element `column`, the first of a pack of eight, in a tile of lines of kLength elements. Packs are permuted
+// within a line so that those of one column in eight consecutive lines are in different banks.
 template <int kLength>
 HR_DEVICE int tile_place(int line, int column) {
-  constexpr int kPacks = kLength / 8, kSpan = kPacks < 8 ? 8 / kPacks : 1;  // lines that lie across all banks
+  constexpr int kPacks = kLength / 8, kSpan = kPacks < 8 ? 8 / kPacks : 1;  // lines that cover all banks
   static_assert(kPacks % 8 == 0 || 8 % kPacks == 0);
   constexpr int kExchanged = 8 / kSpan;
   return line * kLength + (column / 8 ^ line / kSpan % kExchanged) * 8;
 }
 
-// What a thread copies of an operand's parts: the packs at one place of every kPass lines. Stored lines are of `outer`
-// rows or columns of C, steps of the depth along them (kAlongDepth), or the other way round; what lies outside reads as
-// zero.
+// A thread's copies of an operand's parts: the packs at the same place of every kPass-th line. Stored lines are rows or
+// columns of C with the depth along them (kAlongDepth), or the other way round. Elements outside read as zero.
 template <bool kAlongDepth, int kOuter, int kThreads>
 class PartCopies {
  public:
@@ -106,7 +105,7 @@ class PartCopies {
   HR_DEVICE PartCopies(const Bf16* from, int64_t step, int outer, int depth)
       : from_(from + own_line() * step + own_column()), step_(step), outer_(outer), depth_(depth) {}
 
-  // Begins to copy the next part to [kLines][kLength].
+  // Starts to copy the next part to [kLines][kLength].
   HR_DEVICE void begin(Bf16* tile) {
     const Bf16* from = from_;
     HR_UNROLL
@@ -122,7 +121,7 @@ class PartCopies {
 
  private:
   static constexpr int kPacks = kLength / 8, kPass = kThreads / kPacks;
-  static_assert(kThreads % kPacks == 0 && kLines % kPass == 0 && kPass % 8 == 0);  // lines alike to tile_place()
+  static_assert(kThreads % kPacks == 0 && kLines % kPass == 0 && kPass % 8 == 0);  // tile_place() treats lines alike
 
   HR_DEVICE static int own_line() { return static_cast<int>(threadIdx.x) / kPacks; }
   HR_DEVICE static int own_column() { return static_cast<int>(threadIdx.x) % kPacks * 8; }
@@ -132,9 +131,9 @@ class PartCopies {
   int outer_, depth_;
 };
 
-// A block's tile of C: kWarpRows x kWarpCols warps with M x N products of 16 x 8 each. A is stored [rows, depth] or,
-// transposed, [depth, rows]; B [depth, cols] or [cols, depth]; their stored rows are multiples of eight elements long
-// and apart, aligned to 16 bytes.
+// A block's tile of C: kWarpRows x kWarpCols warps with M x N products of 16 x 8 each. A is stored as [rows, depth] or,
+// transposed, [depth, rows]; B as [depth, cols] or [cols, depth]. The length and the stride of their stored rows are
+// multiples of eight elements, and they are aligned to 16 bytes.
 template <bool kATransposed, bool kBTransposed, int kWarpRows, int kWarpCols, int M, int N>
 struct MmaTile {
   static constexpr int kThreads = kWarpRows * kWarpCols * kWarp;
@@ -145,8 +144,8 @@ struct MmaTile {
   static constexpr int kPart = kAElements + CopiesOfB::kLines * CopiesOfB::kLength;
   static constexpr int64_t kSharedBytes = int64_t{kMmaParts} * kPart * 2;
 
-  // Stores C's tile from (row, col) on. The whole block calls it, with the same arguments; `shared` is kSharedBytes.
-  // Sums run along the depth, sixteen steps at a time, whatever the tile.
+  // Stores C's tile that starts at (row, col). The whole block calls it with the same arguments; `shared` has
+  // kSharedBytes. Sums run along the depth, sixteen steps at a time, whatever the tile.
   template <typename R>
   HR_DEVICE static void multiply(Bf16* shared, const MmaOperands& p, const MmaResult<R>& c, int row, int col) {
     const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -166,7 +165,7 @@ struct MmaTile {
     for (int part = 0; part < kMmaParts - 1; ++part) begin_part(part);
     for (int part = 0; part < parts; ++part) {
       await_copies<kMmaParts - 2>();
-      __syncthreads();  // the part is there for all, and all are done with the one whose place the next takes
+      __syncthreads();  // the part has arrived for all, and all are done with the one that will be overwritten
       begin_part(part + kMmaParts - 1);
       multiply_part(sums, shared + part % kMmaParts * kPart, warp_row, warp_col);
     }
@@ -175,8 +174,9 @@ struct MmaTile {
   }
 
  private:
-  // The 16 x 16 elements of an operand's tile from (outer, step) on: with kOuterFirst a left operand's four matrices,
-  // whose second one lies eight rows on, else those of two right operands, whose second one lies eight steps on.
+  // The 16 x 16 elements of an operand's tile that start at (outer, step). With kOuterFirst they are a left operand's
+  // four matrices, the second one eight rows further; else those of two right operands, the second one eight steps
+  // further.
   template <typename Copies, bool kOuterFirst>
   HR_DEVICE static void load_fragment(uint32_t (&m)[4], const Bf16* tile, int outer, int step) {
     const int lane = static_cast<int>(threadIdx.x) % kWarp, matrix = lane / 8;

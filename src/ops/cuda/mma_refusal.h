@@ -1,4 +1,4 @@
-// What kernels on tensor cores ask of a device and of their operands.
+// Requirements of tensor-core kernels on the device and the operands.
 #pragma once
 
 #include <initializer_list>
@@ -8,7 +8,7 @@
 
 namespace headroom {
 
-// Why a device does not run them in blocks of `shared_bytes` of dynamic shared memory; empty when it does.
+// Why a device cannot run them with `shared_bytes` of dynamic shared memory per block; empty when it can.
 inline std::string mma_device_refusal(const CudaContext& context, int64_t shared_bytes) {
   if (!has_bf16_tensor_cores(context.facts))
     return fmt::format("needs compute capability 8.0, not {}",
@@ -18,7 +18,8 @@ inline std::string mma_device_refusal(const CudaContext& context, int64_t shared
   return {};
 }
 
-// Why not products (ops/cuda/mma_product.cuh) of operands whose stored rows are `lengths` elements long and apart.
+// Why they cannot compute products (ops/cuda/mma_product.cuh) of operands whose stored rows have these lengths and
+// strides; empty when they can.
 inline std::string mma_product_refusal(const CudaContext& context, int64_t shared_bytes, DType operand,
                                        std::initializer_list<int64_t> lengths) {
   if (operand != DType::bf16) return "operands are not bf16";

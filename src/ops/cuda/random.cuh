@@ -1,4 +1,4 @@
-// Random bits on the device: those of ops/stream/counter_bits.h, and stochastic rounding by them.
+// Random bits on the device, equal to those of ops/stream/counter_bits.h, and stochastic rounding with them.
 #pragma once
 
 #include "ops/cuda/device_language.cuh"
@@ -6,7 +6,7 @@
 
 namespace headroom::cuda {
 
-// As mix64 of base/counter_random.h.
+// mix64 of base/counter_random.h.
 HR_DEVICE uint64_t mix64(uint64_t x) {
   x += 0x9e3779b97f4a7c15ull;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -14,29 +14,29 @@ HR_DEVICE uint64_t mix64(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// As mix32 of ops/stream/counter_bits.h.
+// mix32 of ops/stream/counter_bits.h.
 HR_DEVICE uint32_t mix32(uint32_t x) {
   x = (x ^ (x >> 16)) * 0x85ebca6bu;
   x = (x ^ (x >> 13)) * 0xc2b2ae35u;
   return x ^ (x >> 16);
 }
 
-// The key of a tensor's draws in one optimizer step; `hyper` holds the run's seed and the step.
+// The key of a tensor's random bits in one optimizer step; `hyper` holds the run's seed and the step.
 HR_DEVICE uint64_t step_key(const float* hyper, uint64_t tensor) {
   const uint64_t low = __float_as_uint(hyper[kSeed]), high = __float_as_uint(hyper[kSeed + 1]);
   return mix64(mix64(mix64(low | high << 32) ^ tensor) ^ __float_as_uint(hyper[kStep]));
 }
 
-// The key of the elements whose index shares its upper 32 bits with `index`.
+// The key for all elements whose index has the same upper 32 bits as `index`.
 HR_DEVICE uint64_t block_key(uint64_t key, uint64_t index) { return mix64(key ^ (index >> 32)); }
 
-// The bits of element `index`, `key` being the block_key() of its block.
+// The random bits of element `index`; `key` is the block_key() of its block.
 HR_DEVICE uint32_t counter_bits(uint64_t key, uint64_t index) {
   const uint32_t low = static_cast<uint32_t>(key), high = static_cast<uint32_t>(key >> 32);
   return mix32(mix32(static_cast<uint32_t>(index) + low) ^ high);
 }
 
-// The keys of a step's blocks, for a thread that mostly stays in one. Element 0 is number `first` of its tensor.
+// The keys of a step's blocks, for a thread that mostly stays in one block. Element 0 is number `first` of its tensor.
 class BlockKeys {
  public:
   HR_DEVICE explicit BlockKeys(uint64_t step, int64_t first = 0)
@@ -57,7 +57,8 @@ class BlockKeys {
   uint32_t block_ = 0;
 };
 
-// Rounds up with the probability of the distance to the lower neighbour, by the top 16 of `bits`. NaN stays NaN.
+// Rounds up with a probability equal to the distance from the lower neighbour, using the top 16 of `bits`. NaN stays
+// NaN.
 HR_DEVICE Bf16 round_stochastically(float x, uint32_t bits) {
   if (x != x) return narrow<Bf16>(x);
   return {static_cast<uint16_t>((__float_as_uint(x) + (bits >> 16)) >> 16)};

@@ -26,8 +26,8 @@ HR_DEVICE T reduce_warp(T value, Combine combine) {
   return value;
 }
 
-// Over a block of a multiple of 32 threads, at most 1024; every thread gets the result. `neutral` is the value that
-// changes nothing. `slots` is shared memory for 32 values; it may be used again after the next barrier.
+// Over a block whose size is a multiple of 32 threads, at most 1024; every thread gets the result. `neutral` is the
+// operation's neutral element. `slots` is shared memory for 32 values; it may be reused after the next barrier.
 template <typename Combine, typename T>
 HR_DEVICE T reduce_block(T value, T* slots, T neutral, Combine combine) {
   value = reduce_warp(value, combine);

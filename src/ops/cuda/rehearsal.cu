@@ -12,7 +12,7 @@ namespace headroom::cuda {
 #if defined(__CUDACC__)
 namespace {
 
-// Closed on every way out.
+// Destroyed on every path.
 struct Rehearsal {
   cudaStream_t stream = nullptr;
   cudaGraphExec_t runnable = nullptr;
@@ -22,7 +22,7 @@ struct Rehearsal {
   }
 };
 
-// Who goes on after a failure finds none: else the next launch would report it.
+// Clears the error, because otherwise the next launch would report it.
 void forget_failure() { cudaGetLastError(); }
 
 void record_and_load(void (*queue)(const void* context, CudaStream stream), const void* context) {

@@ -1,17 +1,17 @@
-// Work of outside libraries queued for show: their code is loaded, nothing runs.
+// Rehearsals of work of libraries: their code is loaded and nothing runs.
 #pragma once
 
 #include "ops/cuda/launch.h"
 
 namespace headroom::cuda {
 
-// Calls queue(context, stream) with a stream that records instead of running, turns what was recorded into an
-// executable graph on the device, which loads the code of its kernels, and drops it. Kernels take any address; fills
-// and copies only what lies in device memory (RehearsalMemory). Throws Error(run) with the driver's words. Over the
-// shim, which has no code to load, only calls it, in LaunchMode::load, in which fakes of libraries run nothing.
+// Calls queue(context, stream) with a stream that records, makes an executable graph of the recording on the device,
+// which loads the code of its kernels, and destroys it. Kernels accept any address; fills and copies need device memory
+// (RehearsalMemory). Throws Error(run) with the driver's message. With the test shim, which has no code to load, it
+// only calls `queue` in LaunchMode::load, in which fakes of libraries do nothing.
 void rehearse(void (*queue)(const void* context, CudaStream stream), const void* context);
 
-// Device memory that stands in for operands and workspace while work is rehearsed.
+// Device memory that replaces operands and workspace during a rehearsal.
 class RehearsalMemory {
  public:
   explicit RehearsalMemory(int64_t bytes);  // Throws Error(run) when the device is full.

@@ -1,4 +1,4 @@
-// Rows dealt to groups of threads (ops/cuda/rows_scratch.h) and sums over such a group.
+// Distributes rows to groups of threads (ops/cuda/rows_scratch.h), with sums over such a group.
 #pragma once
 
 #include "ops/cuda/elements.cuh"
@@ -10,7 +10,7 @@
 
 namespace headroom::cuda {
 
-// Where a thread stands when groups of `lanes` threads of its block treat a row each.
+// A thread's position when groups of `lanes` threads of its block process a row each.
 struct RowGroup {
   int index;  // among the block's groups
   int count;  // of groups in the block
@@ -24,8 +24,8 @@ HR_DEVICE RowGroup row_group(int lanes) {
   return {thread >> shift, static_cast<int>(blockDim.x) >> shift, thread & (lanes - 1)};
 }
 
-// The K sums over a group; every thread gets them, and all threads of the block take part. `slots` is shared memory for
-// 32 K floats, which another call may use after one barrier: callers in a loop alternate between two.
+// K sums over a group. Every thread gets them, and all threads of the block must take part. `slots` is shared memory
+// for 32 K floats; it may be reused after one barrier, so callers in a loop alternate between two.
 template <int K>
 HR_DEVICE Floats<K> sum_over_group(Floats<K> x, int lanes, float* slots) {
   if (lanes <= kWarp) {
@@ -42,9 +42,9 @@ HR_DEVICE Floats<K> sum_over_group(Floats<K> x, int lanes, float* slots) {
   return x;
 }
 
-// Joins the groups' sums over rows in the order of the groups and stores the block's, to[width]: of its columns a
-// thread holds the runs lane, lane + lanes, ... Columns beyond those that the threads hold are left alone. `shared` has
-// 16 floats a thread; not used by a block of one group.
+// Adds the groups' sums over rows in the order of the groups and stores the block's sums in to[width]. A thread holds
+// runs lane, lane + lanes, ... of its columns. Columns beyond those in registers are not stored. `shared` has 16 floats
+// per thread; a block with one group does not use it.
 template <bool kWhole>
 HR_DEVICE void store_group_sums(float* to, int64_t width, const RowGroup& group, int lanes, const Floats<kRowRun>* sums,
                                 float* shared) {
@@ -65,7 +65,7 @@ HR_DEVICE void store_group_sums(float* to, int64_t width, const RowGroup& group,
   }
 }
 
-// Adds to, or with `fresh` stores, what a thread holds of columns that no register keeps.
+// Adds a thread's part to columns that registers do not hold; with `fresh` stores it.
 template <bool kWhole>
 HR_DEVICE void add_to_sums(float* to, int64_t i, int64_t width, bool fresh, Floats<kRowRun> part) {
   if (!fresh) {
@@ -76,12 +76,12 @@ HR_DEVICE void add_to_sums(float* to, int64_t i, int64_t width, bool fresh, Floa
 }
 
 #ifndef __CUDACC_RTC__
-// Of dynamic shared memory for one call of store_group_sums().
+// Dynamic shared memory for one call of store_group_sums().
 inline int64_t group_sums_shared(int64_t width) {
   return row_lanes(width) <= kWarp ? int64_t{row_block(width)} * kRowRuns * kRowRun * 4 : 0;
 }
 
-// A group of threads for each row.
+// One group of threads per row.
 inline Grid row_grid(int64_t rows, int64_t width) {
   Grid grid;
   grid.block = row_block(width);
@@ -90,7 +90,7 @@ inline Grid row_grid(int64_t rows, int64_t width) {
   return grid;
 }
 
-// The blocks of a gradient over rows; with `sums` those of columns leave each block as one row of scratch.
+// The grid of a gradient over rows. With `sums`, each block writes its column sums to one row of scratch.
 struct RowGradientLaunch {
   Grid grid;
   int64_t chunk = 0;  // rows of a block
@@ -107,7 +107,7 @@ inline RowGradientLaunch row_gradient_launch(int64_t rows, int64_t width, bool s
 }
 #endif
 
-// Instantiates a kernel of two operand types, for widths that are whole runs and for others.
+// Instantiates a kernel with two operand types, for widths of whole runs and for others.
 #define HR_INSTANTIATE_ROWS(name, Args)                     \
   template __global__ void name<float, float, true>(Args);  \
   template __global__ void name<float, Bf16, true>(Args);   \

@@ -1,17 +1,18 @@
-// How kernels that reduce over rows deal the rows to threads, and the scratch of sums over all rows. Functions of the
-// shape alone, so that results depend on neither the device nor its load. Plain C++17: launchers use it too.
+// How kernels that reduce over rows distribute the rows to threads, and the scratch of sums over all rows. Depends only
+// on the shape, so that results depend neither on the device nor on its load. Plain C++17, because launchers use it
+// too.
 #pragma once
 
 #include <cstdint>
 
 namespace headroom::cuda {
 
-constexpr int kRowRun = 8;   // consecutive elements of a thread
-constexpr int kRowRuns = 2;  // such runs that a thread holds in registers
+constexpr int kRowRun = 8;   // consecutive elements per thread
+constexpr int kRowRuns = 2;  // runs that a thread holds in registers
 constexpr int kMostRowLanes = 512;
 
-// Threads that share a row of `width`: 8, 16, 32 (several rows in a block), or a block of a multiple of 32. Two runs a
-// thread keep enough loads in flight, and rows of up to 8192 elements are read once.
+// Threads that share a row of `width`: 8, 16 or 32 (several rows per block), or a whole block, a multiple of 32. Two
+// runs per thread keep enough loads in flight, and rows of up to 8192 elements are read once.
 inline int row_lanes(int64_t width) {
   const int64_t runs = (width + kRowRun - 1) / kRowRun;
   if (runs <= 8) return 8;
@@ -22,8 +23,8 @@ inline int row_lanes(int64_t width) {
 }
 inline int row_block(int64_t width) { return row_lanes(width) <= 32 ? 256 : row_lanes(width); }
 
-// Rows whose sums one block takes: at least 16, and so many that the blocks' threads stay below 128 Ki, which fills the
-// largest GPUs and bounds the scratch (8 MiB a vector up to a width of 8192).
+// Rows whose sums one block computes: at least 16, and enough to keep all blocks together below 128 Ki threads, which
+// fills the largest GPUs and bounds the scratch (8 MiB per vector up to a width of 8192).
 inline int64_t rows_per_chunk(int64_t rows, int64_t width) {
   const int64_t most = (int64_t{1} << 17) / row_block(width), needed = (rows + most - 1) / most;
   return needed < 16 ? 16 : needed;
@@ -33,7 +34,7 @@ inline int64_t row_chunk_count(int64_t rows, int64_t width) {
   return (rows + chunk - 1) / chunk;
 }
 
-// Bytes for `vectors` partial sums of `width` floats a chunk: [chunk][vector][width].
+// Bytes for `vectors` partial sums of `width` floats per chunk: [chunk][vector][width].
 inline int64_t row_sums_bytes(int64_t rows, int64_t width, int64_t vectors) {
   return row_chunk_count(rows, width) * vectors * width * 4;
 }

@@ -1,4 +1,4 @@
-// Errors of the CUDA runtime in words.
+// Error messages of the CUDA runtime.
 #include "ops/cuda/device_language.cuh"
 #include "ops/cuda/launch.h"
 

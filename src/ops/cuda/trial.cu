@@ -9,7 +9,7 @@
 
 namespace headroom::cuda {
 
-#ifdef __CUDACC__  // the shim tries nothing
+#ifdef __CUDACC__  // the shim does not try anything
 // A 32-bit mix of an index (Wellons' lowbias32).
 HR_DEVICE uint32_t mixed(uint32_t x) {
   x ^= x >> 16;
@@ -19,8 +19,8 @@ HR_DEVICE uint32_t mixed(uint32_t x) {
   return x ^ x >> 16;
 }
 
-// Halves of 16 bits: a sign, an upper exponent of 0x3b to 0x42 (2^-10 to 2^6 as bf16 or f32), and a low byte without
-// bit 3, which would make the codes of fp8 NaN.
+// 16-bit halves: a sign, an upper exponent of 0x3b to 0x42 (2^-10 to 2^6 as bf16 or f32), and a low byte without bit 3,
+// which would make fp8 codes NaN.
 __global__ void fill_for_trial(uint32_t* at, int64_t words) {
   for (int64_t i = first_index(); i < words; i += index_stride()) {
     const uint32_t random = mixed(static_cast<uint32_t>(i));
@@ -43,7 +43,7 @@ namespace {
 constexpr int64_t kSumBytes = 256;
 constexpr int kTrialBlocks = 1024, kTrialThreads = 256, kTimings = 5;
 
-// Closed on every way out.
+// Destroyed on every path.
 struct Clock {
   cudaStream_t stream = nullptr;
   cudaEvent_t begin = nullptr, end = nullptr;
@@ -84,7 +84,7 @@ TrialMemory::TrialMemory(int64_t bytes) : bytes_((bytes + kSumBytes - 1) / kSumB
   if (cudaMemGetInfo(&free, &total) != cudaSuccess || free < static_cast<size_t>(bytes_ + kSumBytes)) return;
   if (cudaMalloc(&at_, static_cast<size_t>(bytes_ + kSumBytes)) != cudaSuccess) {
     at_ = nullptr;
-    cudaGetLastError();  // who goes on without memory finds no failure
+    cudaGetLastError();  // the caller continues without memory and must not find an error
     return;
   }
   const Clock clock;

@@ -1,4 +1,4 @@
-// Work of outside libraries tried on the device: how long each of several ways takes, and whether they give the same
+// Measures work of libraries on the device: how long each of several alternatives takes, and whether they give the same
 // bits.
 #pragma once
 
@@ -8,16 +8,16 @@
 
 namespace headroom::cuda {
 
-// What one way of doing a piece of work took, in seconds, and a sum over the bits of its result: ways whose sums differ
-// gave different results.
+// The seconds that one alternative took, and a checksum of its result's bits: different checksums mean different
+// results.
 struct Trial {
   double seconds = 0;
   uint64_t bits = 0;
 };
 
-// Device memory of `bytes` for operands, filled with numbers that are finite as f32, as bf16 and as fp8 and that differ
-// in sign, in exponent and in mantissa, so that sums in another order round to other bits. Over the shim, and where the
-// device has no room, there is none.
+// Device memory of `bytes` for operands, filled with numbers that are finite as f32, bf16 and fp8 and differ in sign,
+// exponent and mantissa, so that another order of summation rounds differently. Absent with the test shim, and when the
+// device has no room.
 class TrialMemory {
  public:
   explicit TrialMemory(int64_t bytes);
@@ -27,9 +27,9 @@ class TrialMemory {
   bool there() const { return at_ != nullptr; }
   void* at() const { return at_; }
 
-  // Runs queue(context, stream) once for its bits, those of `result_bytes` from `result` on, which are filled again
-  // before, then for its time: the median of five runs. Waits for them. Throws Error(run) with the driver's words, as
-  // does what queue throws.
+  // Runs queue(context, stream) once for the bits of the `result_bytes` at `result`, which are refilled before, and
+  // then for its time, the median of five runs. Waits for them. Throws Error(run) with the driver's message, and what
+  // queue throws.
   Trial of(void (*queue)(const void* context, CudaStream stream), const void* context, int64_t result,
            int64_t result_bytes) const;
 
@@ -38,8 +38,8 @@ class TrialMemory {
   int64_t bytes_ = 0;
 };
 
-// Which of several ways to take: the fastest of those that gave the first one's bits, so that results do not depend on
-// timings; the first unless another takes 2 % less. Pure.
+// The fastest of the alternatives that gave the same bits as the first, so that results do not depend on timings; the
+// first unless another takes at least 2 % less. A pure function.
 int64_t fastest_alike(const Trial* trials, int64_t count);
 
 }  // namespace headroom::cuda

@@ -1,4 +1,4 @@
-// The weight that an optimizer's update writes, on the device: as ops/stream/updated_weight.h.
+// The weight that an optimizer's update writes: ops/stream/updated_weight.h on the device.
 #pragma once
 
 #include "ops/cuda/elements.cuh"
@@ -6,8 +6,8 @@
 
 namespace headroom::cuda {
 
-// Stores N elements of a weight from i on: f32, with a bf16 copy where there is one; or, in the second form, bf16
-// rounded by the draws of their elements.
+// Stores N elements of a weight starting at i: as f32, with a bf16 copy if there is one; in the second form as bf16,
+// rounded with the elements' random bits.
 template <int N>
 HR_DEVICE void store_weight(float* weight, Bf16* copy, BlockKeys&, int64_t i, const Floats<N>& value) {
   store_floats(weight + i, value);
@@ -25,7 +25,7 @@ HR_DEVICE void store_weight(Bf16* weight, Bf16*, BlockKeys& keys, int64_t i, con
   store_raw<N>(weight + i, raw);
 }
 
-// A factor on the gradient that is not finite leaves the step out.
+// If the factor on the gradient is not finite, the step is skipped.
 HR_DEVICE bool usable_factor(float clip) { return fabsf(clip) <= 3.402823466e38f; }
 
 }  // namespace headroom::cuda

@@ -7,7 +7,7 @@
 
 namespace headroom::cuda {
 
-// Elements of a thread: 16 bytes of the narrower type.
+// Elements per thread: 16 bytes of the narrower type.
 template <typename X, typename Y>
 constexpr int kDropoutRun = kPack<X> > kPack<Y> ? kPack<X> : kPack<Y>;
 

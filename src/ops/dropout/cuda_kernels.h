@@ -7,16 +7,16 @@ namespace headroom::cuda {
 
 struct DropoutArgs {
   const void* x = nullptr;
-  void* y = nullptr;             // may be x where the types are the same
+  void* y = nullptr;             // may be x if the types are the same
   const float* hyper = nullptr;  // of ops/step_scalars.h, read on the device
   int64_t count = 0;
   int64_t first = 0;    // index of the first element in the step's global batch
-  uint64_t tensor = 0;  // the node's part of the key of its draws
-  uint32_t below = 0;   // dropped where the top 31 bits of the draw are below it
+  uint64_t tensor = 0;  // the node's part of the key of its random bits
+  uint32_t below = 0;   // dropped if the top 31 random bits are below this
   float scale = 1;
 };
 
-// y = x * scale where kept, else 0.
+// y = x * scale if kept, else 0.
 void launch_dropout(FloatType x_type, FloatType y_type, const DropoutArgs& args, int multiprocessors,
                     CudaStream stream);
 

@@ -1,4 +1,4 @@
-// Device code of the elementwise ops: 16 bytes of each operand per thread and round.
+// Device code of the elementwise ops: 16 bytes of each operand per thread and iteration.
 #include "ops/elementwise/cuda_kernels.h"
 
 #include "ops/cuda/elements.cuh"
@@ -6,7 +6,7 @@
 
 namespace headroom::cuda {
 
-// f32; no branch depends on an element.
+// f32; no branch depends on an element's value.
 struct Device {
   struct Normal {
     float density, integral;

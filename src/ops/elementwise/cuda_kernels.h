@@ -6,8 +6,8 @@
 
 namespace headroom::cuda {
 
-// The operands of a formula, in the order of its inputs and outputs, `count` elements of one type each. An output may
-// be any one of the inputs.
+// A formula's operands, in the order of its inputs and outputs, with `count` elements of one type each. An output may
+// be the same array as any input.
 struct ElementwiseOperands {
   const void* in[kFormulaInputs] = {};
   void* out[kFormulaOutputs] = {};

@@ -1,5 +1,5 @@
-// Device code of the embedding's gradient: the tokens are ordered by row, then the tokens of each row are added in
-// order. No float atomics: the same bits every time.
+// Device code of the embedding's gradient: the tokens are sorted by row, then the gradients of each row's tokens are
+// added in order. There are no float atomics, so the bits are always the same.
 #include "ops/cuda/elements.cuh"
 #include "ops/cuda/launch.cuh"
 #include "ops/cuda/reduce.cuh"
@@ -8,13 +8,13 @@
 namespace headroom::cuda {
 
 constexpr int kRankThreads = 128;
-constexpr int kGradRun = 8;                     // columns of a thread
-constexpr int kGradColumns = kGradRun * kWarp;  // of a warp
-constexpr int kLongRow = kWarp;                 // from so many tokens on a block, not a warp, adds a row
+constexpr int kGradRun = 8;                     // columns per thread
+constexpr int kGradColumns = kGradRun * kWarp;  // columns per warp
+constexpr int kLongRow = kWarp;                 // tokens from which a block, not a warp, adds a row
 constexpr int kShortWarps = 4, kLongWarps = 8;
 
-// The place of each token is the number of tokens that come before it: those of a smaller row, and those of its row
-// with a smaller index. tokens^2 comparisons in all; 16 Ki tokens take a few hundredths of a millisecond.
+// A token's position is the number of tokens that come before it: those of a smaller row, and those of the same row
+// with a smaller index. This takes tokens^2 comparisons; 16 Ki tokens take a few hundredths of a millisecond.
 __global__ void order_tokens(EmbeddingGradArgs a) {
   __shared__ int32_t tile[kRankThreads];
   const int64_t own = first_index();
@@ -25,7 +25,7 @@ __global__ void order_tokens(EmbeddingGradArgs a) {
     __syncthreads();
     tile[threadIdx.x] = other < a.tokens ? static_cast<int32_t>(clamp_index(a.ids[other], a.rows)) : 0x7fffffff;
     __syncthreads();
-    // Of a tile before the token's own, equal rows count too; of the own tile, those before the token.
+    // In a tile before the token's own, equal rows count too; in its own tile, only those before the token.
     const int64_t before = own - base;
     const int32_t limit = before >= kRankThreads ? row + 1 : row;
     HR_UNROLL for (int j = 0; j < kRankThreads; ++j) place[j % 4] += tile[j] < limit;
@@ -38,7 +38,7 @@ __global__ void order_tokens(EmbeddingGradArgs a) {
   a.place[at] = static_cast<int32_t>(own);
 }
 
-// Adds dy of `count` tokens, the first at `begin` of the order, to `sum`: the columns from i on.
+// Adds dy of `count` tokens, the first at position `begin` of the order, to `sum`, for the columns starting at i.
 template <typename D, bool kWhole>
 HR_DEVICE void add_tokens(const EmbeddingGradArgs& a, int64_t begin, int64_t count, int64_t i, Floats<kGradRun>& sum) {
   constexpr int kAhead = 4;
@@ -69,8 +69,8 @@ HR_DEVICE void add_to_row(const EmbeddingGradArgs& a, int64_t row, int64_t i, Fl
   store_row<kWhole>(acc, i, a.width, sum);
 }
 
-// A warp for each place of the order and 256 columns; those that stand at a row's first token and find fewer than 32 of
-// the row add them.
+// One warp per position of the order and 256 columns. A warp adds a row if it is at the row's first token and the row
+// has fewer than 32.
 template <typename D, bool kWhole>
 __global__ void add_short_rows(EmbeddingGradArgs a) {
   const int64_t at = int64_t{blockIdx.x} * kShortWarps + threadIdx.x / kWarp;
@@ -79,7 +79,7 @@ __global__ void add_short_rows(EmbeddingGradArgs a) {
   const int32_t row = at < a.tokens ? a.row[at] : -1;
   const bool first = at < a.tokens && (at == 0 || a.row[at - 1] != row);
   const bool same = at + lane < a.tokens && a.row[at + lane] == row;
-  const int other = reduce_warp(same ? 0 : kWarp - lane, Max());  // the first lane past the row, counted from the end
+  const int other = reduce_warp(same ? 0 : kWarp - lane, Max());  // first lane beyond the row, counted from the end
   const int count = kWarp - other;
   if (!first || count >= kLongRow || row == a.padding) return;
   Floats<kGradRun> sum = {};
@@ -87,7 +87,7 @@ __global__ void add_short_rows(EmbeddingGradArgs a) {
   add_to_row<kWhole>(a, row, i, sum);
 }
 
-// The first place of the order whose row is at least `row`.
+// The first position of the order whose row is at least `row`.
 HR_DEVICE int64_t first_place(const EmbeddingGradArgs& a, int64_t row) {
   int64_t low = 0, high = a.tokens;
   while (low < high) {
@@ -100,8 +100,8 @@ HR_DEVICE int64_t first_place(const EmbeddingGradArgs& a, int64_t row) {
   return low;
 }
 
-// A row of 32 tokens or more holds a place that is a multiple of 32; the block of the first such place adds it, its
-// warps consecutive parts of it.
+// A row with 32 tokens or more includes a position that is a multiple of 32. The block of the first such position adds
+// the row, with consecutive parts for its warps.
 template <typename D, bool kWhole>
 __global__ void add_long_rows(EmbeddingGradArgs a) {
   __shared__ float sums[kLongWarps][kGradColumns];

@@ -8,7 +8,7 @@ namespace headroom::cuda {
 
 constexpr int kGatherRun = 8;
 
-// A thread moves 8 elements of a row; neighbours move neighbouring ones.
+// A thread copies 8 elements of a row, and neighbouring threads neighbouring elements.
 template <typename T, typename Y, bool kWhole>
 __global__ void embedding(EmbeddingArgs a) {
   const int64_t runs = (a.width + kGatherRun - 1) / kGatherRun;

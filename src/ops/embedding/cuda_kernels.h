@@ -5,7 +5,7 @@
 
 namespace headroom::cuda {
 
-// y[i] = table[ids[i]] for `tokens` ids; ids outside the `rows` of the table are clamped.
+// y[i] = table[ids[i]] for `tokens` ids; ids are clamped to the table's `rows`.
 struct EmbeddingArgs {
   const int32_t* ids = nullptr;
   const void* table = nullptr;  // [rows, width]
@@ -17,13 +17,13 @@ struct EmbeddingArgs {
 
 void launch_embedding(FloatType table, FloatType y, const EmbeddingArgs& args, int multiprocessors, CudaStream stream);
 
-// acc[ids[i]] += dy[i], the tokens of a row in their order, but for the row `padding`.
+// acc[ids[i]] += dy[i], with the tokens of a row in order, except for the row `padding`.
 struct EmbeddingGradArgs {
   const int32_t* ids = nullptr;
   const void* dy = nullptr;  // [tokens, width]
   float* acc = nullptr;      // [rows, width]
-  int32_t* row = nullptr;    // scratch [tokens]: rows in ascending order
-  int32_t* place = nullptr;  // scratch [tokens]: the tokens they belong to
+  int32_t* row = nullptr;    // scratch [tokens]: the rows in ascending order
+  int32_t* place = nullptr;  // scratch [tokens]: their tokens
   int64_t tokens = 0;        // below 2^31
   int64_t rows = 0;
   int64_t width = 0;

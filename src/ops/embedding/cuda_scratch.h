@@ -5,7 +5,7 @@
 
 namespace headroom {
 
-// The tokens in the order of their rows: for each its row and its place, i32.
+// For each token in the order of rows: its row and its index, i32.
 inline int64_t embedding_grad_cuda_scratch(int64_t tokens) { return tokens * 8; }
 
 }  // namespace headroom

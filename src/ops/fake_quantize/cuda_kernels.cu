@@ -1,4 +1,4 @@
-// Device code of fake quantisation: a warp for each group of a weight and for each token.
+// Device code of fake quantisation: one warp per group of a weight, and per token.
 #include "ops/fake_quantize/cuda_kernels.h"
 
 #include "ops/cuda/elements.cuh"
@@ -7,7 +7,7 @@
 
 namespace headroom::cuda {
 
-constexpr int kGridWarps = 8;                   // of a block
+constexpr int kGridWarps = 8;                   // warps per block
 constexpr float kLeastScale = 1.17549435e-38f;  // 2^-126
 constexpr float kLowCode = -128, kHighCode = 127;
 
@@ -23,7 +23,7 @@ HR_DEVICE float element(const T* x, int64_t i) {
   return load_floats<1>(x + i).at[0];
 }
 
-// What a group or a token spans, with 0; `fault` is 0, or NaN where an element is not finite.
+// The range of a group or a token, including 0; `fault` is 0, or NaN if an element is not finite.
 struct Span {
   float least, most, fault;
 };
@@ -124,7 +124,7 @@ template __global__ void mask_codes<Bf16, Bf16>(CodeMaskArgs);
 #else
 namespace {
 
-// A warp for each of them.
+// One warp per item.
 Grid warp_grid(int64_t count) {
   Grid grid;
   grid.x = (count + kGridWarps - 1) / kGridWarps;

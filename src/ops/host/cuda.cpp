@@ -1,4 +1,4 @@
-// CUDA kernels of the host's ops: the micro-batch is written into page-locked memory and copied; the rest is nothing.
+// CUDA kernels of the host's ops: the micro-batch is written into page-locked memory and copied; the others do nothing.
 #include <array>
 #include <vector>
 
@@ -8,7 +8,7 @@
 namespace headroom {
 namespace {
 
-// Two buffers in turn: one is filled while the other may still be copied.
+// Two buffers used in turn: one is filled while the other may still be copied.
 class NextBatch final : public CudaKernel {
  public:
   NextBatch(const KernelSpec& spec, CudaServices& services)

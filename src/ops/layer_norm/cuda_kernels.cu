@@ -18,7 +18,7 @@ HR_DEVICE void add_deviations(const Floats<kN>& x, float mean, int64_t i, int64_
   }
 }
 
-// A group of threads holds a row in registers over both sums and the result: x is read once.
+// A group of threads keeps a row in registers for both sums and the result, so that x is read once.
 template <typename X, typename Y, bool kWhole>
 __global__ void __launch_bounds__(kMostRowLanes) layer_norm(LayerNormArgs a) {
   __shared__ float slots[2][kWarp];
@@ -53,8 +53,8 @@ __global__ void __launch_bounds__(kMostRowLanes) layer_norm(LayerNormArgs a) {
   for (int64_t i = rest; i < a.width; i += stride) finish(i, load_row<kWhole, kN>(x, i, a.width));
 }
 
-// What a thread holds of a row of the gradient's operands. Rows of odd widths, which take more registers, read the
-// addend when it is due.
+// A thread's part of a row of the gradient's operands. Rows of odd widths need more registers, so their addend is read
+// when it is used.
 template <typename X, typename D>
 struct LayerNormGradRun {
   Raw<X, kN> x;
@@ -67,7 +67,7 @@ HR_DEVICE LayerNormGradRun<X, D> load_run(const LayerNormGradArgs& a, int64_t ro
   LayerNormGradRun<X, D> run = {};
   run.x = load_row<kWhole, kN>(static_cast<const X*>(a.x) + row * a.width, i, a.width);
   run.dy = load_row<kWhole, kN>(static_cast<const D*>(a.dy) + row * a.width, i, a.width);
-  // Without an addend x stands in, so that no branch parts the loads.
+  // Without an addend, x is loaded in its place, so that no branch separates the loads.
   const X* const addend = static_cast<const X*>(a.addend ? a.addend : a.x) + row * a.width;
   if (kWhole) run.addend = load_row<kWhole, kN>(addend, i, a.width);
   return run;
@@ -86,7 +86,7 @@ HR_DEVICE void add_products(const LayerNormGradArgs& a, const LayerNormGradRun<X
   }
 }
 
-// A row's mean of x, factor r = rsqrt(variance + eps), and means of dy w and dy w xhat.
+// For a row: the mean of x, the factor r = rsqrt(variance + eps), and the means of dy w and dy w xhat.
 struct LayerNormGradRow {
   float mean, r, mean_g, mean_gx;
 };
@@ -108,8 +108,8 @@ HR_DEVICE Floats<kN> finish_run(const LayerNormGradArgs& a, const LayerNormGradR
   return dw;
 }
 
-// A block treats `chunk` rows, each group of threads one at a time, the sums of dL/dw and dL/db in registers. Columns
-// beyond what registers hold are read again, and their sums live in the block's part of the scratch.
+// A block processes `chunk` rows, each group of threads one at a time, with the sums of dL/dw and dL/db in registers.
+// Columns that registers cannot hold are read again, and their sums are in the block's part of the scratch.
 template <typename X, typename D, bool kWhole>
 __global__ void __launch_bounds__(kMostRowLanes) layer_norm_grad(LayerNormGradArgs a) {
   HR_DYNAMIC_SHARED(float, shared);

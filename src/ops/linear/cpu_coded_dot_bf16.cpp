@@ -1,5 +1,5 @@
-// 32 codes at a time become bf16 in a register and meet the rows of x. Of few rows the codes' traffic decides, as long
-// as decoding takes few instructions.
+// 32 codes at a time become bf16 in a register and are multiplied with the rows of x. With few rows the time is that of
+// reading the codes, as long as decoding takes few instructions.
 #include <bit>
 
 #include "base/block_codes.h"
@@ -13,15 +13,15 @@ namespace headroom {
 #ifdef HEADROOM_HAS_AVX512
 namespace {
 
-constexpr int kSharedOuts = 4;  // of a tile of two rows or more
+constexpr int kSharedOuts = 4;  // columns of a tile of two rows or more
 
-// Where a block begins: its scale, for element `i` of a row.
+// The scale of element `i` of a row.
 class RowScales {
  public:
   RowScales(const CodedMatrix& weight, int64_t ins)
       : scales_(weight.scales()), of_row_(ins / weight.storage().block), shift_(shift(weight.storage(), ins)) {}
 
-  // -1: a block's begin takes a division
+  // The block of element i is i >> shift; -1: finding it takes a division.
   static int shift(const Storage& storage, int64_t ins) {
     if (storage.block == ins) return 63;
     const auto block = static_cast<uint64_t>(storage.block);
@@ -38,7 +38,7 @@ class RowScales {
   int shift_;
 };
 
-// Rows of codes of 4 bits: what the 16 codes of a block stand for is rounded once, then looked up 32 at a time.
+// Rows of 4-bit codes: the 16 values of a block are rounded once, then looked up 32 at a time.
 class NibbleRows {
  public:
   static constexpr int64_t kStepBytes = kDotStep / 2;
@@ -48,7 +48,7 @@ class NibbleRows {
         row_bytes_(ins / 2),
         scales_(weight, ins),
         values_(_mm512_loadu_ps(code_values(weight.storage().codes).data())),
-        // Byte 4 k + j / 2 to word j of the k-th 128 bits, its higher half shifted down for even j.
+        // Word j of 128-bit lane k gets byte 4 k + j / 2, shifted down by 4 bits for even j.
         spread_(_mm512_add_epi8(_mm512_set4_epi32(0x80038003, 0x80028002, 0x80018001, 0x80008000),
                                 _mm512_setr_epi64(0, 0, kFour, kFour, 2 * kFour, 2 * kFour, 3 * kFour, 3 * kFour))),
         shifts_(_mm512_set1_epi32(4)) {}
@@ -57,14 +57,14 @@ class NibbleRows {
     const __m512 scaled = _mm512_mul_ps(values_, scales_.at(out, i));
     const auto* const codes = reinterpret_cast<const __m128i*>(codes_ + out * row_bytes_ + i / 2);
     const __m512i pairs = _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128(codes)), spread_);
-    // Both halves of the table are the same, so that bit 4 of a word does not matter.
+    // Both halves of the table are the same, so bit 4 of a word does not matter.
     return _mm512_permutexvar_epi16(_mm512_srlv_epi16(pairs, shifts_), narrow_row(scaled, scaled));
   }
 
   const uint8_t* row(int64_t out) const { return codes_ + out * row_bytes_; }
 
  private:
-  static constexpr int64_t kFour = 0x0004000400040004;  // added to the bytes that are read
+  static constexpr int64_t kFour = 0x0004000400040004;  // offset of the byte read by the next lane
 
   const uint8_t* codes_;
   int64_t row_bytes_;
@@ -73,7 +73,7 @@ class NibbleRows {
   __m512i spread_, shifts_;
 };
 
-// Rows of whole numbers of 8 bits.
+// Rows of 8-bit integers.
 class ByteRows {
  public:
   static constexpr int64_t kStepBytes = kDotStep;
@@ -98,7 +98,7 @@ class ByteRows {
   RowScales scales_;
 };
 
-// Rows out, out + 1, ... of a weight.
+// Rows from `out` on of a weight.
 template <typename Weight>
 struct FromRow {
   Weight weight;

@@ -1,5 +1,5 @@
-// Products with a weight in blocks of codes: by the few rows that meet them in registers, else a few rows of the weight
-// at a time are decoded, then meet all rows of x.
+// Products with a weight in blocks of codes: few rows of x are multiplied with codes decoded in registers; for more, a
+// few rows of the weight at a time are decoded, then multiplied with all rows of x.
 #include "ops/linear/cpu_coded_rows.h"
 
 #include "base/error.h"
@@ -15,10 +15,10 @@ struct CodedProduct {
   RowsPlan plan;
   Storage storage;
   DType x = DType::f32, y = DType::f32;
-  int64_t threads = 1;  // that the scratch is for
+  int64_t threads = 1;  // for which there is scratch
   CodedTileDecoder decode = nullptr;
-  ColumnRange range = nullptr;  // of the decoded rows
-  CodedRange direct = nullptr;  // instead of both
+  ColumnRange range = nullptr;  // multiplies decoded rows
+  CodedRange direct = nullptr;  // used instead of both if set
 };
 
 const std::byte* behind(const void* data, int64_t elements, DType dtype) {
@@ -30,7 +30,7 @@ void run_decoded(const RowProduct& whole, const CodedProduct& product, const Cod
                  int64_t end, void* decoded) {
   RowProduct piece = whole;
   piece.w = decoded;
-  // One row: what is decoded stays in the first-level cache.
+  // With one row of x, the decoded rows stay in the first-level cache.
   const int64_t most = whole.rows == 1 ? kDecodedRows / 3 : kDecodedRows;
   for (int64_t out = begin; out < end; out += most) {
     const int64_t count = std::min(most, end - out);

@@ -35,7 +35,7 @@ void dot_columns(const RowProduct& call, int64_t begin, int64_t end) {
       for (int64_t i = 0; i < outs; ++i) tile(kNarrow[rows - 1], row, rows, out + i, 1, {});
       return;
     }
-    // The tiles of the first rows bring the next columns near.
+    // The tiles of the first rows prefetch the next columns.
     const int64_t count = (call.rows + kDotRows - 1) / kDotRows, lines = (kDotOuts + count - 1) / count;
     const int64_t skipped = row / kDotRows * lines * (call.ins / kDotStep) * 64;
     const int64_t next = kDotOuts * call.ins * 2;

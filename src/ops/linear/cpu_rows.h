@@ -1,4 +1,4 @@
-// Linear layers for a few rows (decoding): memory traffic of the weights decides, so they are read once, as they are
+// Linear layers for a few rows (decoding): reading the weights takes the time, so they are read once, as they are
 // stored.
 #pragma once
 
@@ -10,21 +10,21 @@
 
 namespace headroom {
 
-// What is known of a call before its addresses.
+// The part of a call that is known before its addresses.
 struct RowsPlan {
   int64_t count = 0;  // rows of x
   int64_t ins = 0;
   bool out_in = true;
-  size_t bias = 0;         // the input that is the first layer's bias; those of the others follow. 0: there is none
-  size_t residual = 0;     // 0: there is none
-  bool any_count = false;  // takes more than eight rows: attribute batch_invariant
+  size_t bias = 0;         // index of the first layer's bias among the inputs; the other layers' follow. 0: none
+  size_t residual = 0;     // 0: none
+  bool any_count = false;  // more than eight rows are allowed: attribute batch_invariant
 };
 
-// The product of output i, all of it but the weight.
+// The product of output i without its weight.
 RowProduct row_product(const KernelCall& call, const RowsPlan& plan, size_t i);
 
-// columns(i, begin, end, thread) for the columns of every output i; the threads share those of all outputs, `grain` at
-// a time.
+// Calls columns(i, begin, end, thread) for the columns of every output i; the threads share the columns of all outputs,
+// `grain` at a time.
 template <typename Columns>
 void share_columns(const KernelCall& call, int64_t grain, const Columns& columns) {
   int64_t outs = 0;
@@ -38,10 +38,10 @@ void share_columns(const KernelCall& call, int64_t grain, const Columns& columns
   });
 }
 
-// linear, for at most eight rows, or with attribute batch_invariant any number of them; needs AVX2. The sums of a row
-// are the same with any others.
+// linear for at most eight rows, or with attribute batch_invariant any number; needs AVX2. A row's sums do not depend
+// on the other rows.
 KernelOffer make_linear_rows(const KernelSpec& spec, const DeviceFacts& facts);
-// linear_group alike: the threads share the rows of all weights, and each sum is the one that linear makes.
+// The same for linear_group: the threads share the rows of all weights, and each sum has the bits of linear's.
 KernelOffer make_linear_group_rows(const KernelSpec& spec, const DeviceFacts& facts);
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// CUDA kernels of the linear layer: each op is one product (or two variants of it).
+// CUDA kernels of the linear layer: each op is one product, or one of two products.
 #include <algorithm>
 #include <array>
 
@@ -17,10 +17,10 @@
 namespace headroom {
 namespace {
 
-// Bytes to which addresses are known to be aligned: those of rows inside a tensor are no more so than this.
+// Guaranteed alignment of addresses in bytes: rows inside a tensor have no more.
 constexpr int64_t kAlignment = 16;
 
-// Why an op with these attributes and inputs is not the one that is computed here; empty when it is.
+// Why a kernel does not support these attributes and inputs of an op; empty when it does.
 template <size_t N>
 std::string refusal_of(const KernelSpec& spec, const std::array<std::string_view, N>& known, size_t inputs) {
   for (const auto& [name, value] : spec.attrs.items())
@@ -33,7 +33,7 @@ CudaProductSpec dense(const MatmulSpec& spec) { return {spec, 0, 0, 0, kAlignmen
 
 const void* input_at(const KernelCall& call, size_t index) { return index == 0 ? nullptr : call.inputs[index].data; }
 
-// The wide product of a spec, and p q as a product that is added onto its result.
+// The wide product of a spec, and p q as a product added to its result.
 MatmulSpec wide_part(MatmulSpec spec) {
   spec.low_rank = 0;
   spec.rounds_b = false;
@@ -48,7 +48,7 @@ MatmulSpec low_rank_part(MatmulSpec spec) {
   return wide_part(spec);
 }
 
-// A weight in blocks of codes, as the device reads it.
+// A weight in blocks of codes, in the device's form.
 cuda::CodedOperand coded_operand(const MatmulSpec& spec, const void* weight) {
   const Storage& storage = spec.b_storage;
   cuda::CodedOperand operand;
@@ -66,14 +66,14 @@ cuda::CodedOperand coded_operand(const MatmulSpec& spec, const void* weight) {
   return operand;
 }
 
-// Of linear or linear_dx: one product, or two where p and q stand beside the wide operands. An f32 weight beside bf16
-// is rounded first, one in blocks of codes decoded, into the front of the scratch.
+// Kernel of linear and linear_dx: one product, or two with the low-rank operands p and q. The front of the scratch
+// holds a copy of the weight: an f32 weight rounded for bf16 operands, or a decoded one.
 class ProductKernel final : public CudaKernel {
  public:
   ProductKernel(const MatmulSpec& spec, const LinearOperands& at, int multiprocessors)
       : spec_(spec), at_(at), multiprocessors_(multiprocessors) {}
 
-  // Creates the products; the reason when one is refused.
+  // Prepares the products; returns the reason when one is refused.
   std::string prepare(CudaProductMaker wide, CudaProductMaker low, const CudaContext& context, int64_t booked) {
     const int64_t workspace = booked - cuda_copied_bytes(spec_);
     std::string refusal = take(wide_, wide(dense(wide_part(spec_)), context, workspace));
@@ -129,14 +129,14 @@ CudaOffer product_kernel(CudaProductMaker wide, CudaProductMaker low, const Matm
 constexpr std::array<std::string_view, 7> kLinearAttrs{"batch_invariant", "bias",     "dtype",   "layout",
                                                        "low_rank",        "multiply", "residual"};
 
-// Of kernels other than our own tiles, whose sums have one order whatever the number of rows.
+// Why kernels other than headroom's own tiles, which sum in one order whatever the number of rows, are refused.
 std::string invariance_refusal(const KernelSpec& spec) {
   return is_batch_invariant(spec.attrs) ? "sums in an order that depends on the rows" : std::string();
 }
 
 static_assert(cuda::kFewRows == kCudaFewRows);
 
-// What a product of few rows is but for its addresses.
+// The product of few rows without its addresses.
 cuda::DeviceProduct row_product(const MatmulSpec& m) {
   cuda::DeviceProduct product{float_type(m.operand), float_type(m.result), false,       m.b_transposed,
                               m.size.rows,           m.size.cols,          m.size.depth};
@@ -193,7 +193,7 @@ CudaOffer make_linear_dx(const KernelSpec& spec, const CudaContext& context) {
 
 class WeightGradientKernel final : public CudaKernel {
  public:
-  // `first`: overwrites the accumulator, nullptr when no trip does.
+  // `first` overwrites the accumulator; nullptr when no trip does that.
   WeightGradientKernel(std::shared_ptr<const CudaProduct> first, std::shared_ptr<const CudaProduct> adding, bool out_in)
       : first_(std::move(first)), adding_(std::move(adding)), out_in_(out_in) {}
 
@@ -232,17 +232,17 @@ CudaOffer make_linear_dw(const KernelSpec& spec, const CudaContext& context) {
   return weight_gradient(make, spec, context);
 }
 
-// Products in fp8, of calls that ask for them: gradients in e5m2, the others in e4m3. Low-rank products stay in bf16.
+// fp8 products, for calls that ask for them: gradients in e5m2, other operands in e4m3. Low-rank products stay in bf16.
 constexpr CudaProductMaker kOfValues = make_fp8_product_of<Fp8Format::e4m3, Fp8Format::e4m3>,
                            kOfGradient = make_fp8_product_of<Fp8Format::e5m2, Fp8Format::e4m3>,
                            kByGradient = make_fp8_product_of<Fp8Format::e4m3, Fp8Format::e5m2>;
 
-// As refusal_of(), and where fp8 is not asked for.
+// Like refusal_of(); also refuses when fp8 is not asked for.
 template <size_t N>
 std::string refusal_in_fp8(const KernelSpec& spec, const std::array<std::string_view, N>& known, size_t inputs) {
   std::string refusal = refusal_of(spec, known, inputs);
   if (refusal.empty() && spec.attrs.text("multiply") != kMultiplyFp8) refusal = "fp8 is not asked for";
-  if (refusal.empty()) refusal = invariance_refusal(spec);  // one scale for all rows
+  if (refusal.empty()) refusal = invariance_refusal(spec);  // all rows share one scale
   return refusal;
 }
 

@@ -12,10 +12,10 @@ namespace headroom::cuda {
 
 constexpr int kDecodeRun = 8;
 
-// What codes stand for, in shared memory.
+// The values of codes, in shared memory.
 struct CodeValues {
   float table[16];
-  float map[256];  // of codes of scales
+  float map[256];  // for codes of scales
 };
 
 HR_DEVICE float scale_of_block(const CodedOperand& a, const CodeValues& values, int64_t block) {

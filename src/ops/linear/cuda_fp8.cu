@@ -1,4 +1,4 @@
-// Device code that rounds bf16 matrices to fp8: the largest element of a matrix, then its codes.
+// Device code that rounds bf16 matrices to fp8: finds the largest element of a matrix, then writes the codes.
 #include "ops/linear/cuda_fp8.h"
 
 #include "ops/cuda/elements.cuh"
@@ -9,7 +9,7 @@ namespace headroom::cuda {
 
 constexpr int kFp8Run = 16, kFp8Tile = 64, kFp8Block = 256;
 
-// A format's largest finite number is 1.75 2^kTop, with code kMost.
+// A format's largest finite number is 1.75 * 2^kTop, with the code kMost.
 struct E4m3 {
   static constexpr int kMantissa = 3, kBias = 7, kTop = 8;
   static constexpr uint32_t kMost = 0x7e, kNan = 0x7f;
@@ -28,11 +28,11 @@ struct Fp8Args {
   int64_t part_count;
 };
 
-// Rounded to nearest even, at most the largest finite number; infinities are NaN, so that a run that diverges shows.
+// Rounds to nearest even and clamps to the largest finite number. Infinities become NaN, so that divergence shows.
 template <typename F>
 HR_DEVICE uint32_t fp8_code(float x) {
   constexpr int kDrop = 23 - F::kMantissa;
-  constexpr uint32_t kLeast = static_cast<uint32_t>(128 - F::kBias) << 23;  // the least normal number
+  constexpr uint32_t kLeast = static_cast<uint32_t>(128 - F::kBias) << 23;  // the smallest normal number
   constexpr uint32_t kSteps = static_cast<uint32_t>(151 - F::kBias - F::kMantissa) << 23;
   const uint32_t bits = __float_as_uint(x), sign = bits >> 24 & 0x80u, size = bits & 0x7fffffffu;
   if (size >= 0x7f800000u) return sign | F::kNan;
@@ -40,12 +40,12 @@ HR_DEVICE uint32_t fp8_code(float x) {
   if (size >= kLeast)
     code = ((size + (1u << (kDrop - 1)) - 1 + (size >> kDrop & 1u)) >> kDrop) -
            (static_cast<uint32_t>(127 - F::kBias) << F::kMantissa);
-  else  // steps of one size: a float whose last bit is a step rounds to them
+  else  // subnormal: the float addition rounds to the format's fixed step
     code = __float_as_uint(__fadd_rn(__uint_as_float(size), __uint_as_float(kSteps))) - kSteps;
   return sign | (code < F::kMost ? code : F::kMost);
 }
 
-// The exponent of the power of two that brings the largest magnitude, bits of a bf16, as high as the format has it.
+// The exponent of the power of two that scales the largest magnitude, bits of a bf16, to the top of the format.
 template <typename F>
 HR_DEVICE int fp8_exponent(uint32_t most) {
   if (most == 0) return 0;
@@ -56,7 +56,7 @@ HR_DEVICE int fp8_exponent(uint32_t most) {
 
 HR_DEVICE float power_of_two(int exponent) { return __uint_as_float(static_cast<uint32_t>(exponent + 127) << 23); }
 
-// Each block's largest finite magnitude, as bits of a bf16.
+// Finds each block's largest finite magnitude, as bits of a bf16.
 __global__ void __launch_bounds__(kFp8Block) fp8_largest(const Bf16* from, int64_t count, uint32_t* parts) {
   __shared__ uint32_t slots[kWarp];
   uint32_t most = 0;
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kFp8Block) fp8_largest(const Bf16* from, int64
   if (threadIdx.x == 0) parts[blockIdx.x] = most;
 }
 
-// Every thread of the block gets the factor; one of the grid stores its inverse.
+// Every thread of the block gets the factor; one thread of the grid stores its inverse.
 template <typename F>
 HR_DEVICE float fp8_factor(const Fp8Args& a, uint32_t* slots) {
   uint32_t most = 0;
@@ -95,8 +95,8 @@ __global__ void __launch_bounds__(kFp8Block) fp8_codes(Fp8Args a) {
   }
 }
 
-// Codes [cols, rows], tile by tile of 64 x 64: the tile is written column by column into shared memory, whose rows are
-// 17 words apart, and read row by row.
+// Writes codes [cols, rows] in tiles of 64 x 64. A tile is written by columns into shared memory, whose rows are 17
+// words apart, and read by rows.
 template <typename F>
 __global__ void __launch_bounds__(kFp8Block) fp8_codes_transposed(Fp8Args a) {
   constexpr int kPitch = kFp8Tile / 4 + 1, kEach = 8, kLoads = kFp8Tile * kFp8Tile / kEach / kFp8Block;

@@ -6,7 +6,7 @@
 
 namespace headroom::cuda {
 
-// [rows, cols] in bf16, both multiples of 16, to be written in the format as it lies or transposed.
+// A bf16 matrix [rows, cols], both multiples of 16, to be written in the format as it is or transposed.
 struct Fp8Matrix {
   const void* from = nullptr;
   int64_t rows = 0;
@@ -14,13 +14,13 @@ struct Fp8Matrix {
   bool transposed = false;
   Fp8Format format = Fp8Format::e4m3;
   uint8_t* codes = nullptr;
-  float* scale = nullptr;     // of the codes: what they stand for over what they say
-  uint32_t* parts = nullptr;  // scratch: so many numbers, one for each block that looks for the largest element
+  float* scale = nullptr;     // scale of the codes: value / code
+  uint32_t* parts = nullptr;  // scratch: part_count numbers, one per block that searches for the largest element
   int64_t part_count = 0;
 };
 
-// The scale is the least power of two with which every finite element fits the format (within the normal numbers of
-// f32). Codes are rounded to nearest even; what is not finite becomes NaN. The same bits on every device.
+// The scale is the smallest power of two for which every finite element fits the format (within the normal numbers of
+// f32). Codes are rounded to nearest even; elements that are not finite become NaN. The same bits on every device.
 void launch_fp8_codes(const Fp8Matrix& matrix, int multiprocessors, CudaStream stream);
 
 }  // namespace headroom::cuda

@@ -6,8 +6,8 @@
 namespace headroom {
 namespace {
 
-// The codes lie in front of the library's workspace, A as [rows, depth] and B as [cols, depth]: the one order in which
-// the library multiplies them on every device.
+// The codes are before the library's workspace, A as [rows, depth] and B as [cols, depth], the only layout that the
+// library multiplies on every device.
 class Fp8Product final : public CudaProduct {
  public:
   Fp8Product(std::shared_ptr<const CudaProduct> product, const CudaProductSpec& spec, Fp8Format a, Fp8Format b,
@@ -36,7 +36,7 @@ class Fp8Product final : public CudaProduct {
     int64_t codes, scale, parts;
   };
 
-  // An operand that is wanted as [rows, depth], and stored so or transposed.
+  // An operand needed as [rows, depth] and stored that way or transposed.
   static cuda::Fp8Matrix matrix(int64_t rows, int64_t depth, bool transposed, Fp8Format format) {
     cuda::Fp8Matrix operand;
     operand.rows = transposed ? depth : rows;

@@ -1,4 +1,4 @@
-// Scratch of a product in fp8 on a CUDA device: the scales of both operands, parts of their maxima, and their codes.
+// Scratch of an fp8 product on a CUDA device: the scales of both operands, partial maxima, and the codes.
 #pragma once
 
 #include "ops/cuda/capabilities.h"
@@ -7,10 +7,10 @@
 
 namespace headroom {
 
-// Blocks that look for the largest element.
+// Blocks that search for the largest element.
 constexpr int64_t kFp8Parts = 512;
 
-// Where things lie, in bytes.
+// Offsets in bytes.
 struct Fp8Layout {
   int64_t a_scale = 0, b_scale = 128;
   int64_t a_parts = 256, b_parts = a_parts + kFp8Parts * 4;
@@ -24,7 +24,7 @@ struct Fp8Layout {
   }
 };
 
-// Of a call's product; 0 where it is not multiplied in fp8.
+// For a call's product; 0 if it is not an fp8 product.
 inline int64_t fp8_scratch(const OpCall& call, const MatmulSpec& spec, const DeviceFacts& facts) {
   if (call.attrs.text("multiply") != kMultiplyFp8 || spec.operand != DType::bf16) return 0;
   const bool fits = has_fp8_tensor_cores(facts) && fits_fp8(spec.size.rows, spec.size.cols, spec.size.depth);

@@ -1,9 +1,9 @@
-// Products by tiles in shared memory, for every architecture.
+// Products in tiles in shared memory, for every architecture.
 #include "ops/linear/cuda_kernels.h"
 
 #include "ops/cuda/launch.cuh"
 
-// Before a loop that is unrolled by two: further loads ahead would not fit into the registers.
+// Before a loop to unroll by two: with more, the loads ahead would not fit into the registers.
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define HR_UNROLL_TWO _Pragma("unroll 2")
 #else
@@ -12,29 +12,30 @@
 
 namespace headroom::cuda {
 
-constexpr int kSteps = 16;          // of the depth in shared memory at a time
+constexpr int kSteps = 16;          // steps of the depth in shared memory at a time
 constexpr int kTileThreads = 256;   // 16 x 16
-constexpr int kGroup = 4;           // elements of a row or column of the tile that a thread takes together
-constexpr int kBetweenGroups = 64;  // 16 threads' groups
-constexpr int kBigTile = 128;       // 64 sums per thread: four shared loads of 16 bytes feed 64 multiply-adds
-constexpr int kSmallTile = 64;      // 16 sums per thread, four times as many blocks
+constexpr int kGroup = 4;           // adjacent elements of a tile's row or column per thread
+constexpr int kBetweenGroups = 64;  // distance between a thread's groups
+constexpr int kBigTile = 128;       // 64 sums per thread: four 16-byte loads from shared memory feed 64 multiply-adds
+constexpr int kSmallTile = 64;      // 16 sums per thread, and four times as many blocks
 
-// Rows of A or columns of B, here called lines; `deep`: a line lies in one piece, else a step of the depth does.
+// Rows of A or columns of B, called lines here. `deep`: a line is contiguous in memory; otherwise a step of the depth
+// is.
 template <typename T>
 struct ProductLines {
   const T* at;
-  int64_t step;  // elements from a stored row to the next
+  int64_t step;  // elements from one stored row to the next
   int count;
   bool packed;  // four elements of a stored row can be loaded together
 };
 
-// A block's part of an operand on its way from memory through registers to shared memory.
+// Carries a block's part of an operand from memory through registers to shared memory.
 template <typename T, int kLines, bool kDeep>
 struct ProductCarrier {
   static constexpr int kPacks = kLines * kSteps / kGroup / kTileThreads;
   float held[kPacks][kGroup];
 
-  // Where pack `pack` of this thread begins in the tile. Neighbouring threads load neighbouring memory.
+  // Where this thread's pack number `pack` starts in the tile. Neighbouring threads load neighbouring memory.
   HR_DEVICE static void place(int pack, int* line, int* step) {
     const int index = static_cast<int>(threadIdx.x) + pack * kTileThreads;
     if (kDeep) {
@@ -46,7 +47,7 @@ struct ProductCarrier {
     }
   }
 
-  // What lies outside the operand counts as zero.
+  // Elements outside the operand read as zero.
   HR_DEVICE void fetch(const ProductLines<T>& lines, int first_line, int first_step, int depth) {
     HR_UNROLL
     for (int pack = 0; pack < kPacks; ++pack) {
@@ -81,17 +82,17 @@ struct ProductCarrier {
   }
 };
 
-// Where a block's sums go.
+// Where a block's sums are stored.
 template <typename R>
 struct ProductResult {
   R* at;
   const float* bias;
   const R* addend;
   int rows, cols;
-  int64_t step;  // elements from a row to the next
+  int64_t step;  // elements from one row to the next
   bool packed;
 
-  // Four neighbouring elements of a row.
+  // Stores four neighbouring elements of a row.
   HR_DEVICE void put(int row, int col, const float* sums) const {
     if (row >= rows || col >= cols) return;
     const int64_t to = row * step + col;
@@ -116,7 +117,7 @@ struct ProductResult {
   }
 };
 
-// One block per tile of C. While a step of the depth is multiplied from shared memory, the next one is on its way into
+// One block per tile of C. While a step of the depth is multiplied from shared memory, the next one is loaded into
 // registers.
 template <typename T, typename R, bool kATransposed, bool kBTransposed, int kTile>
 __global__ __launch_bounds__(kTileThreads, 2) void product_tiles(ProductLines<T> a, ProductLines<T> b,
@@ -201,7 +202,7 @@ void launch_tiles(const DeviceProduct& p, int multiprocessors, CudaStream stream
                            static_cast<int>(p.cols),
                            p.c_step,
                            packs_of_four<R>(p.c, p.c_step) && packs_of_four<R>(p.addend, p.c_step)};
-  // Small tiles where large ones would leave multiprocessors idle; a sum has the same order in both.
+  // Use small tiles where large ones would leave multiprocessors idle; sums have the same order in both.
   if (tiles_of(p.rows, kBigTile) * tiles_of(p.cols, kBigTile) >= multiprocessors)
     launch(product_tiles<T, R, kATransposed, kBTransposed, kBigTile>,
            Grid{tiles_of(p.cols, kBigTile), tiles_of(p.rows, kBigTile), 1, kTileThreads, 0}, stream, a, b, c, p.depth);

@@ -5,17 +5,17 @@
 
 namespace headroom::cuda {
 
-// C[rows, cols] = A B [+ bias] [+ addend]. A is stored [rows, depth] or, transposed, [depth, rows]; B [depth, cols] or
-// [cols, depth]; the addend is stored as C is, both of the result's type. Sums in f32, one after the other along the
-// depth.
+// C[rows, cols] = A B [+ bias] [+ addend]. A is stored as [rows, depth] or, transposed, [depth, rows]; B as [depth,
+// cols] or [cols, depth]; the addend is stored like C, and both have the result's type. Sums are in f32, in order along
+// the depth.
 struct DeviceProduct {
   FloatType operand = FloatType::f32;
-  FloatType result = FloatType::f32;  // f32, or the operand's
+  FloatType result = FloatType::f32;  // f32, or the operands' type
   bool a_transposed = false;
   bool b_transposed = false;  // not together with a_transposed
   int64_t rows = 0, cols = 0, depth = 0;
   const void* a = nullptr;
-  int64_t a_step = 0;  // elements from a stored row to the next
+  int64_t a_step = 0;  // elements from one stored row to the next
   const void* b = nullptr;
   int64_t b_step = 0;
   void* c = nullptr;
@@ -24,23 +24,22 @@ struct DeviceProduct {
   const void* addend = nullptr;  // may be c; or null
 };
 
-// By tiles, any size; rows, cols and depth are below 2^31.
+// In tiles, for any size; rows, cols and depth are below 2^31.
 void launch_product(const DeviceProduct& product, int multiprocessors, CudaStream stream);
 
-// By tiles on tensor cores: bf16 operands whose stored rows are multiples of eight elements long and apart, aligned to
-// 16 bytes; compute capability 8.0.
+// In tiles on tensor cores: bf16 operands aligned to 16 bytes, whose stored rows have lengths and strides that are
+// multiples of eight elements; compute capability 8.0.
 void launch_product_mma(const DeviceProduct& product, int multiprocessors, CudaStream stream);
-// Dynamic shared memory of a block, at most.
+// Maximum dynamic shared memory of a block.
 int64_t product_mma_shared();
 
-// The rows that launch_row_product() takes.
+// The most rows that launch_row_product() supports.
 constexpr int kFewRows = 8;
-// The same for at most kFewRows rows of a dense A [rows, depth] and a dense C: B is read once, in the order in which it
-// lies.
+// The same for at most kFewRows rows of a dense A [rows, depth] and a dense C: B is read once, in memory order.
 void launch_row_product(const DeviceProduct& product, CudaStream stream);
 
-// sums[col] [+]= sum of x[rows, cols] over the rows, in an order that only their numbers decide. Rows of x are `step`
-// elements apart. `scratch`: sum_scratch_bytes(rows, cols), aligned to 4 bytes; null where that is none.
+// sums[col] [+]= sum of x[rows, cols] over the rows, in an order that depends only on the numbers of rows and columns.
+// Rows of x are `step` elements apart. `scratch`: sum_scratch_bytes(rows, cols), aligned to 4 bytes; null if that is 0.
 void launch_sum_over_rows(FloatType type, const void* x, int64_t rows, int64_t cols, int64_t step, float* sums,
                           bool overwrite, void* scratch, CudaStream stream);
 

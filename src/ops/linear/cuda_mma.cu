@@ -1,11 +1,11 @@
-// Products of bf16 operands on tensor cores, a block per tile of the result.
+// Products of bf16 operands on tensor cores, one block per tile of the result.
 #include "ops/cuda/launch.cuh"
 #include "ops/cuda/mma_product.cuh"
 #include "ops/linear/cuda_kernels.h"
 
 namespace headroom::cuda {
 
-// Eight warps on 128 x 128, or four on 64 x 64.
+// Eight warps for 128 x 128, or four for 64 x 64.
 template <bool kATransposed, bool kBTransposed, bool kBig>
 using ProductTile = MmaTile<kATransposed, kBTransposed, 2, kBig ? 4 : 2, kBig ? 4 : 2, 4>;
 
@@ -49,7 +49,7 @@ void launch_mma(const DeviceProduct& product, int multiprocessors, CudaStream st
   const auto tiles = [&](int rows, int cols) {
     return Grid{(product.cols + cols - 1) / cols, (product.rows + rows - 1) / rows};
   };
-  // Small tiles where large ones would leave multiprocessors idle; a sum has the same order in both.
+  // Use small tiles where large ones would leave multiprocessors idle; sums have the same order in both.
   Grid grid = tiles(Big::kRows, Big::kCols);
   const bool big = grid.x * grid.y >= multiprocessors;
   if (!big) grid = tiles(Small::kRows, Small::kCols);

@@ -10,7 +10,7 @@
 namespace headroom {
 namespace {
 
-// A product of the library with a narrow copy of the bias behind the library's workspace.
+// A product of the library, with a narrow copy of the bias after the library's workspace.
 class NarrowBiasProduct final : public CudaProduct {
  public:
   NarrowBiasProduct(std::shared_ptr<const CudaProduct> product, int64_t cols, int multiprocessors)
@@ -35,7 +35,7 @@ class NarrowBiasProduct final : public CudaProduct {
   int multiprocessors_;
 };
 
-// By one of our own launchers.
+// A product by one of headroom's own launchers.
 using ProductLauncher = void (*)(const cuda::DeviceProduct& product, int multiprocessors, CudaStream stream);
 
 class TiledProduct final : public CudaProduct {
@@ -66,7 +66,7 @@ class TiledProduct final : public CudaProduct {
   ProductLauncher launch_;
 };
 
-// Why no kernel of ours takes the product, or empty.
+// Why none of headroom's own kernels supports the product, or empty.
 std::string tiles_refusal(const MatmulSpec& matmul) {
   constexpr int64_t kMost = int64_t{1} << 30;
   if (matmul.a_transposed && matmul.b_transposed) return "both operands are transposed";
@@ -91,7 +91,7 @@ CudaProductOffer make_library_product(const CudaProductSpec& spec, const CudaCon
   if (!blas) return {nullptr, "there is no cuBLASLt"};
   const int64_t narrow = narrow_bias_bytes(spec.matmul);
   if (workspace < narrow) return {nullptr, "no room for a narrow bias"};
-  // Parts of the workspace begin at multiples of 256.
+  // Parts of the workspace start at multiples of 256.
   CudaProductOffer offer = blas->prepare(spec, narrow > 0 ? (workspace - narrow) / 256 * 256 : workspace);
   if (offer.call && narrow > 0)
     offer.call =

@@ -1,5 +1,5 @@
-// Products with few rows, as in decoding: the weight's bytes decide, so it is read once, 16 bytes a thread at a time,
-// and each load serves every row.
+// Products with few rows, as in decoding. Reading the weight dominates, so it is read once, 16 bytes per thread at a
+// time, and each load is used for every row.
 #include "ops/cuda/launch.cuh"
 #include "ops/linear/cuda_kernels.h"
 
@@ -24,9 +24,9 @@ struct RowProduct {
 
 constexpr int kDotWarps = 4;
 
-// Sums of kCount values, a power of two, over the lanes of a warp: lane l gets that of value l / (32 / kCount). In each
-// round a lane gives half of its values away and takes the other half of its partner's: kCount - 1 shuffles at most,
-// where one value after the other would need five each.
+// Sums of kCount values, a power of two, over the lanes of a warp: lane l gets the sum of value l / (32 / kCount). In
+// each round a lane gives away half of its values and takes the other half of its partner's. That takes at most kCount
+// - 1 shuffles for the halving, where separate reductions would take five per value.
 template <int kCount, int kDistance = kWarp / 2>
 HR_DEVICE float reduce_each(const float (&values)[kCount]) {
   if constexpr (kDistance == 0) {
@@ -45,8 +45,8 @@ HR_DEVICE float reduce_each(const float (&values)[kCount]) {
   }
 }
 
-// sums += products at kAhead packs of the depth, a warp's width apart; every load of B is on its way before the first
-// is used.
+// sums += products at kAhead packs of the depth, a warp's width apart. All loads of B are issued before the first is
+// used.
 template <int kAhead, int N, typename T, int kRows, int kCols>
 HR_DEVICE void dot_packs(const T* const (&a)[kRows], const T* const (&b)[kCols], int64_t begin,
                          float (&sums)[kRows * kCols]) {
@@ -67,8 +67,8 @@ HR_DEVICE void dot_packs(const T* const (&a)[kRows], const T* const (&b)[kCols],
   }
 }
 
-// B stored [cols, depth]: a warp takes kCols rows of B and kRows rows of A (rows past the last repeat it), N elements
-// per load.
+// B is stored as [cols, depth]. A warp processes kCols rows of B and kRows rows of A (rows past the last repeat it),
+// with N elements per load.
 template <typename T, typename R, int kRows, int kCols, int N>
 __global__ __launch_bounds__(kDotWarps* kWarp) void dot_rows(RowProduct<T, R> p) {
   constexpr int kAhead = 2;
@@ -109,7 +109,7 @@ HR_DEVICE void combine_packs(const RowProduct<T, R>& p, int64_t begin, int64_t c
   }
 }
 
-// B stored [depth, cols]: lanes take neighbouring columns, N each, and warps every sixteenth row of B.
+// B is stored as [depth, cols]. Lanes take neighbouring columns, N each, and warps every sixteenth row of B.
 template <typename T, typename R, int kRows, int N>
 __global__ __launch_bounds__(kCombineWarps* kWarp) void combine_rows(RowProduct<T, R> p) {
   constexpr int kCols = kWarp * N, kAhead = 4;

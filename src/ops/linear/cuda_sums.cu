@@ -1,4 +1,4 @@
-// Sums over rows: blocks add a part of the rows for some columns, then the parts are joined in their order.
+// Sums over rows: blocks add a part of the rows for some columns, then the parts are added in order.
 #include "ops/cuda/column_sums.h"
 #include "ops/cuda/elements.cuh"
 #include "ops/cuda/launch.cuh"
@@ -7,24 +7,24 @@
 
 namespace headroom::cuda {
 
-constexpr int kSumRun = kSumColumns / kWarp;  // neighbouring columns of a lane
-constexpr int kSumWarps = 8;                  // of a block: warp w adds the rows w, w + 8, ... of its part
+constexpr int kSumRun = kSumColumns / kWarp;  // neighbouring columns per lane
+constexpr int kSumWarps = 8;                  // per block: warp w adds rows w, w + 8, ... of its part
 
 template <typename T>
 struct RowsToSum {
   const T* x;
   int64_t rows, cols;
-  int64_t step;  // elements from a row to the next
-  int64_t each;  // rows of a part
-  float* to;     // [part][cols], or the sums themselves where there is one part
-  bool adds;     // onto what stands there
+  int64_t step;  // elements from one row to the next
+  int64_t each;  // rows per part
+  float* to;     // [part][cols], or the sums themselves if there is one part
+  bool adds;     // add to the values there
 };
 
 // kWhole: cols and step are multiples of kSumRun and x is aligned to 16 bytes.
 template <typename T, bool kWhole>
 __global__ __launch_bounds__(kSumWarps* kWarp) void sum_over_rows(RowsToSum<T> a) {
   __shared__ float parts[kSumWarps][kSumColumns];
-  constexpr int kAhead = 4;  // loads on their way
+  constexpr int kAhead = 4;  // loads in flight
   const int lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
   const int64_t first = int64_t{blockIdx.x} * kSumColumns, begin = blockIdx.y * a.each;
   const int64_t end = begin + a.each < a.rows ? begin + a.each : a.rows, column = first + lane * kSumRun;
@@ -33,7 +33,7 @@ __global__ __launch_bounds__(kSumWarps* kWarp) void sum_over_rows(RowsToSum<T> a
     Raw<T, kSumRun> held[kAhead];
     HR_UNROLL for (int i = 0; i < kAhead; ++i) {
       const int64_t row = base + i * kSumWarps;
-      // Past the end the part's first row stands in, so that no branch parts the loads.
+      // Past the end the part's first row is loaded instead, so that no branch separates the loads.
       held[i] = load_row<kWhole, kSumRun>(a.x + (row < end ? row : begin) * a.step, column, a.cols);
     }
     HR_UNROLL for (int i = 0; i < kAhead; ++i) {

@@ -1,6 +1,6 @@
 // Dot products of bf16 rows by vdpbf16ps: 32 elements a step, of which each lane adds a pair; the lanes are added at
-// the end in one tree. A sum has the same bits wherever the 32 elements of a weight come from: memory, or codes.
-// Only functions marked HEADROOM_AVX512_BF16 may call it. Nothing where HEADROOM_HAS_AVX512 stays undefined.
+// the end in one tree. A sum has the same bits whether the weight's elements are loaded or decoded. Only functions
+// marked HEADROOM_AVX512_BF16 may call these. The header is empty unless HEADROOM_HAS_AVX512 is defined.
 #pragma once
 
 #include "base/bfloat16.h"
@@ -12,8 +12,8 @@
 namespace headroom {
 
 constexpr int64_t kDotStep = 32;
-constexpr int64_t kDotRows = 4, kDotOuts = 6;  // of a tile, whose sums fill three quarters of the registers
-constexpr int64_t kDotRowOuts = 8;             // of one row alone
+constexpr int64_t kDotRows = 4, kDotOuts = 6;  // of a tile; its sums fill three quarters of the registers
+constexpr int64_t kDotRowOuts = 8;             // columns of a tile of one row
 
 HEADROOM_AVX512_BF16 inline __m512 add_halves(__m512 a, __m512 b) {
   return _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
@@ -25,7 +25,7 @@ HEADROOM_AVX512_BF16 inline __m512 add_quarters(__m512 a, __m512 b) {
                        _mm512_castpd_ps(_mm512_unpackhi_pd(left, right)));
 }
 
-// The sums of the lanes of eight vectors, in the same order for each.
+// Stores the sum of the lanes of each of eight vectors, added in the same order.
 HEADROOM_AVX512_BF16 inline void store_sums(const __m512* v, float* sums) {
   const __m512 low = add_quarters(add_halves(v[0], v[1]), add_halves(v[2], v[3]));
   const __m512 high = add_quarters(add_halves(v[4], v[5]), add_halves(v[6], v[7]));
@@ -34,7 +34,7 @@ HEADROOM_AVX512_BF16 inline void store_sums(const __m512* v, float* sums) {
   _mm256_storeu_ps(sums, _mm512_castps512_ps256(_mm512_shuffle_f32x4(all, all, 0x08)));
 }
 
-// Vectors that a tile's sums take, whole sets of store_sums().
+// The number of vectors for a tile's sums, a multiple of store_sums()'s eight.
 template <int kOuts, int kCount>
 constexpr int kSumsOf = (kOuts * kCount + 7) / 8 * 8;
 
@@ -44,17 +44,17 @@ HEADROOM_AVX512_BF16 inline void store_all_sums(const __m512* total, float* sums
   for (int of = 0; of < kSumsOf<kOuts, kCount>; of += 8) store_sums(total + of, sums + of);
 }
 
-// What comes next in memory, brought near a few lines a step.
+// Prefetches memory, a few lines per step.
 struct Ahead {
   const char* at = nullptr;
-  int64_t lines = 0;  // of each step
+  int64_t lines = 0;  // per step
 
   HEADROOM_AVX512_BF16 void step() {
     for (int64_t i = 0; i < lines; ++i, at += 64) _mm_prefetch(at, _MM_HINT_T0);
   }
 };
 
-// Rows of a dense weight, which lie one behind the other.
+// Rows of a dense weight, stored one after another.
 struct DenseRows {
   const uint16_t* w;
   int64_t ins;
@@ -65,7 +65,8 @@ struct DenseRows {
   }
 };
 
-// Elements from `i` on of kCount rows of x times those of kOuts rows of the weight; a mask: those that it has of 32.
+// Adds the products of the elements from `i` on of kCount rows of x and kOuts rows of the weight; `mask`: which of the
+// 32 exist.
 template <int kOuts, int kCount, typename Weight, typename... Mask>
 HEADROOM_AVX512_BF16 inline __attribute__((always_inline)) void add_step(const Weight& weight, const uint16_t* x,
                                                                          int64_t ins, int64_t i, __m512* total,
@@ -83,7 +84,7 @@ HEADROOM_AVX512_BF16 inline __attribute__((always_inline)) void add_step(const W
   }
 }
 
-// sums[row][out] for kCount rows of x and kOuts rows of the weight, whose whole steps are Weight::load(out, i).
+// total[row][out] for kCount rows of x and kOuts rows of the weight, over the whole steps of 32 elements.
 template <int kOuts, int kCount, typename Weight>
 HEADROOM_AVX512_BF16 inline __attribute__((always_inline)) void add_steps(const Weight& weight, const uint16_t* x,
                                                                           int64_t ins, Ahead ahead, __m512* total) {

@@ -1,4 +1,5 @@
-// The output projection and the loss, chunk by chunk of rows: logits, softmax, and in the gradient two more products.
+// The output projection and the loss, one chunk of rows at a time: logits, softmax, and two more products for the
+// gradient.
 #include <algorithm>
 #include <array>
 
@@ -28,7 +29,7 @@ class CudaLossKernel final : public CudaKernel {
                  int multiprocessors)
       : shape_(shape), scratch_(scratch), options_(options), dtype_(dtype), multiprocessors_(multiprocessors) {}
 
-  // Creates the products; the reason when one is refused.
+  // Prepares the products; returns the reason when one is refused.
   std::string prepare(CudaProductMaker make, const CudaContext& context) {
     std::string refusal;
     const auto product = [&](const MatmulSpec& matmul, int64_t a_stride, int64_t b_stride, int64_t c_stride) {
@@ -78,7 +79,7 @@ class CudaLossKernel final : public CudaKernel {
   }
   DType logits_dtype() const { return shape_.narrow_logits ? DType::bf16 : DType::f32; }
 
-  // Every piece of code that some trip needs.
+  // Loads all code that any trip needs.
   void load(const KernelCall& call, CudaStream stream) const {
     for (const CudaChunk& chunk : chunks_) {
       queue_losses(call, chunk, 0, stream);
@@ -90,10 +91,10 @@ class CudaLossKernel final : public CudaKernel {
     queue_sums(call, stream);
   }
 
-  // Elements from a row of dlogits to the next.
+  // Elements from one row of dlogits to the next.
   int64_t gradient_stride() const { return scratch_.stride * scratch_.element / dtype_bytes(dtype_); }
   int64_t row_bytes() const { return shape_.hidden * dtype_bytes(dtype_); }
-  // Bytes to which a chunk's first row is aligned.
+  // Alignment in bytes of a chunk's first row.
   int64_t alignment() const {
     const int64_t step = shape_.chunk < shape_.rows ? shape_.chunk * row_bytes() : 0;
     int64_t alignment = 16;
@@ -170,7 +171,7 @@ class CudaLossKernel final : public CudaKernel {
   std::vector<CudaChunk> chunks_;
 };
 
-// The first of these makers that takes a product.
+// Uses the first of these makers that accepts the product.
 template <CudaProductMaker first, CudaProductMaker... others>
 CudaProductOffer make_first_of(const CudaProductSpec& spec, const CudaContext& context, int64_t workspace) {
   CudaProductOffer offer = first(spec, context, workspace);
@@ -188,7 +189,7 @@ std::string unknown_attribute(const KernelSpec& spec) {
   return {};
 }
 
-// What stands in the way of an implementation whatever the call.
+// Why an implementation is refused for every call.
 std::string without_library(const KernelSpec&, const CudaContext& context) {
   return context.services->blas() ? "" : "there is no cuBLASLt";
 }

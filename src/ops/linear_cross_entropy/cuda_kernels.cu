@@ -1,5 +1,5 @@
-// Softmax, loss and gradient over rows of logits: a block per row, which it reads once for the loss and again for
-// the gradient, unless its registers hold the row.
+// Softmax, loss and gradient over rows of logits, with one block per row. The block reads the row once for the loss and
+// again for the gradient, unless registers hold it.
 #include "ops/linear_cross_entropy/cuda_kernels.h"
 
 #include "ops/cuda/launch.cuh"
@@ -24,14 +24,14 @@ struct LogitCap {
   float cap, inverse;
   HR_DEVICE explicit LogitCap(float c) : cap(c), inverse(c > 0 ? 1.0f / c : 0.0f) {}
   HR_DEVICE float operator()(float logit) const { return cap > 0 ? cap * tanhf(logit * inverse) : logit; }
-  // The slope of the cap where it gave `capped`.
+  // The derivative of the cap, given its result `capped`.
   HR_DEVICE float slope(float capped) const {
     const float part = capped * inverse;
     return 1.0f - part * part;
   }
 };
 
-// The largest logit so far and the sum of exp(logit - largest). What is not finite makes the sum NaN.
+// The largest logit so far and the sum of exp(logit - largest). A logit that is not finite makes the sum NaN.
 struct RunningSoftmax {
   float largest = minus_infinity();
   float sum = 0;
@@ -50,19 +50,19 @@ struct RunningSoftmax {
   }
 };
 
-constexpr int kAhead = 4;              // accesses of 16 bytes that a thread has on their way at once
-constexpr int kHoldingThreads = 1024;  // of a block that holds a row of narrow logits
+constexpr int kAhead = 4;              // 16-byte accesses that a thread has in flight
+constexpr int kHoldingThreads = 1024;  // per block that holds a row of narrow logits
 static_assert(kAhead * kPack<Bf16> * kHoldingThreads == kHeldLogits, "one round of a block");
 
-// What a thread takes from a row in one round: packs a block's width apart.
+// The packs that a thread reads from a row in one iteration, a block's width apart.
 template <typename L>
 struct LogitRound {
   static constexpr int N = kPack<L>;
-  // Of what is added at once. fp32 logits are added round by round, narrow ones pack by pack: in fewer registers.
+  // Packs added at once. All of an iteration for fp32 logits; one for narrow ones, which needs fewer registers.
   static constexpr int kAdded = sizeof(L) == 4 ? kAhead : 1;
   Pack<L, N> packs[kAhead];
 
-  // Whether a round from this pack on is whole.
+  // Whether an iteration that starts at this pack is complete.
   HR_DEVICE static bool fits(int64_t pack, int64_t packs) { return pack + (kAhead - 1) * int64_t{blockDim.x} < packs; }
   HR_DEVICE static int64_t step() { return kAhead * int64_t{blockDim.x}; }
   HR_DEVICE void load(const L* row, int64_t pack) {
@@ -81,7 +81,7 @@ struct LogitRound {
   }
 };
 
-// Of the row's elements that fall to this thread. With `kHolds` the first round stays in `held`.
+// The running softmax of this thread's elements of the row. With `kHolds` the first iteration stays in `held`.
 template <bool kHolds, typename L>
 HR_DEVICE RunningSoftmax read_row(const L* row, int64_t vocabulary, const LogitCap& cap, LogitRound<L>& held) {
   using Round = LogitRound<L>;
@@ -113,7 +113,7 @@ HR_DEVICE RunningSoftmax read_row(const L* row, int64_t vocabulary, const LogitC
   return found;
 }
 
-// What a row's gradient is made of.
+// The inputs of a row's gradient.
 struct LossSlope {
   float largest;
   float factor;     // scale / sum
@@ -121,7 +121,7 @@ struct LossSlope {
   int target;
 };
 
-// The gradient by the logit of a position.
+// The gradient with respect to the logit at a position.
 template <typename T>
 HR_DEVICE T gradient_at(int64_t position, float logit, const LogitCap& cap, const LossSlope& slope) {
   const float capped = cap(logit);
@@ -130,8 +130,8 @@ HR_DEVICE T gradient_at(int64_t position, float logit, const LogitCap& cap, cons
   return narrow<T>(value);
 }
 
-// Writes the gradient over the begin of the row. A narrow gradient lies where other threads' logits were: a barrier
-// stands between the reads of a round and its writes, which end before the reads of the next round begin.
+// Writes the gradient over the start of the row. A narrow gradient overwrites logits of other threads, so a barrier
+// separates an iteration's reads from its writes, which end before the next iteration's reads start.
 template <typename T>
 HR_DEVICE void write_narrower(float* row, int64_t vocabulary, const LogitCap& cap, const LossSlope& slope) {
   constexpr int N = kPack<T>;
@@ -154,7 +154,7 @@ HR_DEVICE void write_narrower(float* row, int64_t vocabulary, const LogitCap& ca
   }
 }
 
-// Writes each element over its logit: those of the held round without reading them again.
+// Writes each element over its logit. Those held in registers are not read again.
 template <bool kHolds, typename L>
 HR_DEVICE void write_in_place(L* row, int64_t vocabulary, const LogitCap& cap, const LossSlope& slope,
                               const LogitRound<L>& held) {
@@ -187,7 +187,7 @@ HR_DEVICE void write_zeros(void* row, int64_t vocabulary) {
     *reinterpret_cast<Pack<T, N>*>(static_cast<T*>(row) + first) = zeros;
 }
 
-// Logits in L, and their gradient in T. kHolds: registers keep what they can of a row.
+// Logits are L and their gradient is T. kHolds: registers hold as much of a row as they can.
 template <typename L, typename T, bool kGradient, bool kHolds>
 __global__ __launch_bounds__(kHolds ? kHoldingThreads : kLossThreads) void loss_of_rows(DeviceLoss p) {
   __shared__ float largest_slots[kWarp];

@@ -15,12 +15,12 @@ constexpr int64_t kCudaHeldLogits = 32768;
 
 // Parts of the scratch, in this order, each a multiple of 256 bytes.
 struct CudaLossScratch {
-  int64_t stride = 0;     // elements from a row of logits to the next: rows begin at multiples of 256 bytes
+  int64_t stride = 0;     // elements from one row of logits to the next: rows start at multiples of 256 bytes
   int64_t element = 4;    // bytes of a logit
-  int64_t logits = 0;     // chunk * stride elements; a row of dlogits overwrites the begin of its row
-  int64_t losses = 0;     // one f64 per row; with hits two, those of the losses first
-  int64_t weight = 0;     // w in bf16, where it is wider than x
-  int64_t workspace = 0;  // of the products, and of the sums of the bias' gradient in turn with them
+  int64_t logits = 0;     // chunk * stride elements; a row of dlogits overwrites the start of its row
+  int64_t losses = 0;     // one f64 per row; with hits two, the losses first
+  int64_t weight = 0;     // w in bf16, if it is wider than x
+  int64_t workspace = 0;  // of the products, used in turn for the sums of the bias' gradient
   int64_t total() const { return logits + losses + weight + workspace; }
 };
 

@@ -1,4 +1,4 @@
-// CUDA kernels of a group of linear layers: those of linear, one layer after the other.
+// CUDA kernels of a group of linear layers: those of linear, one layer after another.
 #include "ops/cuda/kernel.h"
 #include "ops/linear_group/member_calls.h"
 

@@ -1,4 +1,4 @@
-// Device code of lora_rows: a warp for each row and rank, then a thread for each element of the result.
+// Device code of lora_rows: one warp per row and rank, then one thread per element of the result.
 #include "ops/lora_rows/cuda_kernels.h"
 
 #include "ops/cuda/elements.cuh"
@@ -14,7 +14,7 @@ HR_DEVICE bool has_slot(const LoraRowsArgs& args, int64_t row) {
 template <typename X, typename M>
 __global__ void lora_narrow(LoraRowsArgs args) {
   const int64_t item = blockIdx.x, row = quotient(item, args.rank), k = item - row * args.rank;
-  if (!has_slot(args, row)) return;  // the whole block
+  if (!has_slot(args, row)) return;  // for all threads of the block
   const int64_t slot = args.slots[row];
   const X* const x = static_cast<const X*>(args.x) + row * args.ins;
   const M* const a = static_cast<const M*>(args.a) + (slot * args.rank + k) * args.ins;

@@ -6,7 +6,7 @@
 namespace headroom::cuda {
 
 // x [rows, ins], a [slots, rank, ins], b [slots, rank, outs], y and result [rows, outs]; `narrow` f32[rows, rank] is
-// scratch. LoraRowsShape in ops/lora_rows/shape.h says what the sizes mean.
+// scratch. See LoraRowsShape in ops/lora_rows/shape.h for the sizes.
 struct LoraRowsArgs {
   const void* x = nullptr;
   const void* a = nullptr;
@@ -19,7 +19,7 @@ struct LoraRowsArgs {
   int64_t rows = 0, slot_count = 0, rank = 0, ins = 0, outs = 0;
 };
 
-// Queues the product with A, then that with B. Every sum has one order whatever the number of rows.
+// Queues the product with A, then the one with B. Every sum has one order whatever the number of rows.
 void launch_lora_rows(FloatType x, FloatType matrices, FloatType y, const LoraRowsArgs& args, int multiprocessors,
                       CudaStream stream);
 

@@ -1,4 +1,4 @@
-// What the CUDA kernel needs as scratch.
+// Scratch of the CUDA kernels.
 #include "ops/backend.h"
 #include "ops/lora_rows/shape.h"
 

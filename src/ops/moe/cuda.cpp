@@ -1,4 +1,4 @@
-// CUDA kernels of the ops that send tokens to experts and bring them back.
+// CUDA kernels of the ops that send tokens to experts and collect the results.
 #include "ops/cuda/kernel.h"
 #include "ops/moe/cuda_kernels.h"
 #include "ops/moe/cuda_scratch.h"

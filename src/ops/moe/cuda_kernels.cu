@@ -1,5 +1,5 @@
-// Device code that copies tokens to the rows of their experts and sums what comes back. A block per token: its row is
-// read once, by accesses of 16 bytes where the width allows.
+// Device code that copies tokens to the rows of their experts and sums the results. One block per token, whose row is
+// read once, with 16-byte accesses if the width allows.
 #include "ops/cuda/launch.cuh"
 #include "ops/cuda/rows.cuh"
 #include "ops/moe/cuda_kernels.h"
@@ -76,7 +76,7 @@ template __global__ void dispatch_rows<Bf16, false>(CombineArgs);
 #else
 namespace {
 
-// Launches one of two forms by the width, a block per token.
+// Launches the variant for the width, with one block per token.
 void launch_rows(void (*whole)(CombineArgs), void (*ragged)(CombineArgs), const CombineArgs& args, CudaStream stream) {
   Grid grid;
   grid.x = args.tokens;

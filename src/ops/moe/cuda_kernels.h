@@ -1,11 +1,11 @@
-// Launchers of the device code that sends tokens to experts and brings them back.
+// Launchers of the device code that sends tokens to experts and collects the results.
 #pragma once
 
 #include "ops/cuda/launch.h"
 
 namespace headroom::cuda {
 
-// `tokens` tokens, each sent to `chosen` of `experts`; a pair of a token and one of its experts has a row of its own.
+// `tokens` tokens, each sent to `chosen` of `experts`; each pair of a token and an expert has a row.
 struct RouteArgs {
   int64_t tokens = 0;
   int32_t chosen = 0;
@@ -19,7 +19,7 @@ struct RouteArgs {
   int32_t* counts = nullptr;     // scratch: [experts, blocks of kRoutePairs pairs]
 };
 constexpr int32_t kRoutePairs = 256;
-// The largest logits' experts and their weights, and the rows sorted by expert, then by token.
+// The experts with the largest logits and their weights, and the rows sorted by expert, then by token.
 void launch_route(FloatType type, const RouteArgs& args, CudaStream stream);
 
 struct RouteGradArgs {
@@ -35,7 +35,7 @@ struct RouteGradArgs {
 };
 void launch_route_grad(FloatType type, const RouteGradArgs& args, CudaStream stream);
 
-// Rows of a token lie where `rows` says; there are `chosen` of them.
+// `rows` tells where a token's `chosen` rows are.
 struct CombineArgs {
   int64_t tokens = 0;
   int64_t width = 0;
@@ -46,10 +46,10 @@ struct CombineArgs {
   const void* residual = nullptr;  // [tokens, width], of y's type; null: 0
   void* y = nullptr;               // [tokens, width]; may be the residual
   const void* dy = nullptr;        // gradient: [tokens, width]
-  void* dz = nullptr;              // gradient: as z; may be z
+  void* dz = nullptr;              // gradient: like z; may be z
   float* dweights = nullptr;       // gradient: [tokens, chosen]
 };
-// y[rows[token, slot]] = z[token]: here z has a row per token, and y one per pair.
+// y[rows[token, slot]] = z[token]: here z has one row per token, and y one per pair.
 void launch_dispatch(FloatType type, const CombineArgs& args, CudaStream stream);
 // y = residual + sum over a token's rows of z times weights; y is f32 or of z's type.
 void launch_combine(FloatType z_type, FloatType y_type, const CombineArgs& args, CudaStream stream);

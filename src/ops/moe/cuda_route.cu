@@ -1,6 +1,6 @@
-// Device code of the router. A warp chooses a token's experts; blocks of 256 pairs then count theirs per expert, counts
-// become places by prefix sums over the blocks and the experts, and each pair takes its place after the earlier ones of
-// its block: the order of a counting sort, whatever the scheduling.
+// Device code of the router. A warp chooses a token's experts. Blocks of 256 pairs then count their pairs per expert,
+// prefix sums over blocks and experts turn the counts into positions, and each pair takes the position after earlier
+// pairs of its block. This is the order of a counting sort, whatever the scheduling.
 #include "ops/cuda/launch.cuh"
 #include "ops/cuda/reduce.cuh"
 #include "ops/moe/cuda_kernels.h"
@@ -10,7 +10,7 @@ namespace headroom::cuda {
 constexpr int kRouteThreads = 256;
 constexpr int kCountedExperts = 2048;  // that a block counts at a time
 
-// A logit and its expert; none where that is negative. Larger logits come first, then smaller experts.
+// A logit and its expert; negative: none. Larger logits come first, then smaller experts.
 struct Ranked {
   float value;
   int expert;
@@ -23,7 +23,7 @@ HR_DEVICE Ranked earlier_of(const Ranked& a, const Ranked& b) {
   return b.expert < 0 || comes_before(a, b) ? a : b;
 }
 
-// A number that orders like the logit; not-a-number comes last.
+// A number that sorts like the logit, with NaN last.
 HR_DEVICE float rank_of(float logit) { return logit != logit ? __uint_as_float(0xff800000u) : logit; }
 
 // The expert that follows `last` in the order of the logits; all lanes get it.
@@ -50,7 +50,7 @@ HR_DEVICE float partition(const T* logits, int experts, float largest) {
   return reduce_warp(sum, Sum());
 }
 
-// A warp per token. Lane s keeps slots s, s + 32 ...
+// One warp per token. Lane s keeps slots s, s + 32 ...
 template <typename T>
 __global__ void __launch_bounds__(kRouteThreads) route_tokens(RouteArgs args) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kRouteThreads) route_tokens(RouteArgs args) {
   }
 }
 
-// counts[expert][block] of the block's pairs.
+// Counts the block's pairs in counts[expert][block].
 __global__ void __launch_bounds__(kRouteThreads) count_pairs(RouteArgs args) {
   __shared__ int own[kCountedExperts];
   const int thread = static_cast<int>(threadIdx.x);
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(kRouteThreads) count_pairs(RouteArgs args) {
   }
 }
 
-// Exclusive prefix sums of `count` numbers in place by one warp, from `sum` on; returns the sum of all.
+// Exclusive prefix sums of `count` numbers in place, by one warp, starting with `sum`; returns the sum of all.
 HR_DEVICE int prefix_sums(int* numbers, int64_t count, int sum) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   for (int64_t from = 0; from < count; from += kWarp) {
@@ -107,21 +107,22 @@ HR_DEVICE int prefix_sums(int* numbers, int64_t count, int sum) {
   return sum;
 }
 
-// Counts of an expert become how many pairs of it earlier blocks have; offsets[expert] how many there are. A warp each.
+// Replaces an expert's counts by the number of its pairs in earlier blocks, and sets offsets[expert] to their total.
+// One warp per expert.
 __global__ void __launch_bounds__(kRouteThreads) sum_blocks(RouteArgs args, int64_t blocks) {
   const int64_t expert = first_index() / kWarp;
-  if (expert >= args.experts) return;  // the whole warp
+  if (expert >= args.experts) return;  // for all threads of the warp
   const int total = prefix_sums(args.counts + expert * blocks, blocks, 0);
   if (threadIdx.x % kWarp == 0) args.offsets[expert] = total;
 }
 
-// How many pairs there are of each expert becomes where its rows begin. One warp.
+// Replaces each expert's number of pairs by the start of its rows. One warp.
 __global__ void __launch_bounds__(kWarp) sum_experts(RouteArgs args) {
   const int total = prefix_sums(args.offsets, args.experts, 0);
   if (threadIdx.x == 0) args.offsets[args.experts] = total;
 }
 
-// The row of each pair.
+// Stores the row of each pair.
 __global__ void __launch_bounds__(kRouteThreads) place_pairs(RouteArgs args) {
   __shared__ int experts[kRoutePairs];
   const int thread = static_cast<int>(threadIdx.x);
@@ -149,8 +150,8 @@ HR_DEVICE int expert_of(const int32_t* offsets, int experts, int32_t row) {
   return low;
 }
 
-// dlogits = p (g - sum p g), where g is the gradient by the softmax p over the chosen experts, or over all experts
-// where g is zero for those not chosen. A warp per token.
+// dlogits = p (g - sum p g), where g is the gradient with respect to the softmax p. The softmax is over the chosen
+// experts, or over all experts with g zero for those not chosen. One warp per token.
 template <typename T>
 __global__ void __launch_bounds__(kRouteThreads) route_grad(RouteGradArgs args) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;

@@ -1,4 +1,4 @@
-// What the CUDA kernels need as scratch.
+// Scratch of the CUDA kernels.
 #include "ops/moe/cuda_scratch.h"
 
 #include "ops/backend.h"

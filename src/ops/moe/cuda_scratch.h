@@ -1,4 +1,4 @@
-// Scratch of the CUDA router, one formula for the plan and for the kernels that carve it.
+// Scratch of the CUDA router: the same formula for the plan and for the kernels that divide it.
 #pragma once
 
 #include "ops/moe/shape.h"
@@ -8,7 +8,7 @@ namespace headroom {
 // Pairs that one block sorts.
 constexpr int64_t kCudaRoutePairs = 256;
 
-// i32: the expert of each pair, then for each expert and block how many pairs of the block are its own.
+// i32: the expert of each pair, then for each expert and block the number of its pairs in the block.
 inline int64_t cuda_route_blocks(const RoutedShape& shape) {
   return (shape.pairs() + kCudaRoutePairs - 1) / kCudaRoutePairs;
 }

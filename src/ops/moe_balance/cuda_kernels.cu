@@ -1,5 +1,5 @@
-// Device code of the experts' load-balancing loss: a warp per token, whose logits lie in a few lines that stay cached
-// from one pass over them to the next.
+// Device code of the experts' load-balancing loss: one warp per token, whose logits are in a few cache lines that stay
+// cached from one pass to the next.
 #include "ops/moe_balance/cuda_kernels.h"
 
 #include "ops/cuda/elements.cuh"
@@ -10,7 +10,7 @@ namespace headroom::cuda {
 
 constexpr int kBalanceWarps = 4;
 constexpr int kBalanceThreads = kBalanceWarps * kWarp;
-constexpr int kOwnExperts = 4;  // of a lane at a time: 128 experts take one pass over the tokens
+constexpr int kOwnExperts = 4;  // per lane at a time: one pass over the tokens covers 128 experts
 constexpr int kLossThreads = 256;
 
 HR_DEVICE int64_t warp_of_grid() { return int64_t{blockIdx.x} * kBalanceWarps + threadIdx.x / kWarp; }
@@ -21,14 +21,14 @@ HR_DEVICE bool is_padding(const BalanceTokens& of, int64_t token) {
   return token - row * of.sequence >= of.lengths[row];
 }
 
-// What makes a probability of a logit: exp(logit - largest) * inverse.
+// Turns a logit into a probability: exp(logit - largest) * inverse.
 struct Softmax {
   float largest;
   float inverse;
   HR_DEVICE float of(float logit) const { return expf(logit - largest) * inverse; }
 };
 
-// Of a token, by a whole warp.
+// The softmax of a token, computed by a warp.
 template <typename T>
 HR_DEVICE Softmax softmax_of(const T* logits, int experts) {
   float largest = widen(logits[0]), sum = 0;
@@ -38,7 +38,7 @@ HR_DEVICE Softmax softmax_of(const T* logits, int experts) {
   return {largest, 1.0f / reduce_warp(sum, Sum())};
 }
 
-// A warp sums the counts and probabilities of its tokens. A lane owns experts: those counts need no atomics.
+// A warp sums the counts and probabilities of its tokens. Each lane owns experts, so the counts need no atomics.
 template <typename T>
 __global__ void __launch_bounds__(kBalanceThreads) sum_balance(BalanceArgs a) {
   const int64_t part = warp_of_grid();
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(kBalanceThreads) sum_balance(BalanceArgs a) {
   }
 }
 
-// A warp adds up one sum over the parts.
+// A warp adds one sum over the parts.
 __global__ void __launch_bounds__(kBalanceThreads) add_balance(BalanceArgs a) {
   const int64_t at = warp_of_grid();
   if (at >= int64_t{2} * a.of.experts + 1) return;
@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(kBalanceThreads) balance_grad(BalanceTokens of
     own[e] = narrow<T>(softmax.of(widen(logits[e])) * (by_probability[e] - mean));
 }
 
-// By the whole block; every thread gets it.
+// Computed by the whole block; every thread gets it.
 HR_DEVICE double targets_of(const BalanceLossArgs& a, double* slots) {
   double targets = 0;
   for (int64_t i = threadIdx.x; i < a.count; i += kLossThreads)
@@ -115,7 +115,7 @@ HR_DEVICE double targets_of(const BalanceLossArgs& a, double* slots) {
   return reduce_block(targets, slots, 0.0, Sum());
 }
 
-// One block: the work is a pass over the labels.
+// One block: the work is one pass over the labels.
 __global__ void __launch_bounds__(kLossThreads)
     balance_loss(BalanceLossArgs a, double* losses, int64_t length, bool overwrite) {
   __shared__ double slots[2][kWarp];
@@ -152,7 +152,7 @@ template __global__ void balance_grad<Bf16>(BalanceTokens, const float*, Bf16*);
 #else
 namespace {
 
-// A warp for each item.
+// One warp per item.
 Grid warps_for(int64_t items) { return {(items + kBalanceWarps - 1) / kBalanceWarps, 1, 1, kBalanceThreads, 0}; }
 
 }  // namespace

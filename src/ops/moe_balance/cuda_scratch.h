@@ -1,4 +1,4 @@
-// Scratch of the sums behind the load-balancing loss on a CUDA device, one formula for the plan and for the kernels.
+// Scratch of the load-balancing loss's sums on a CUDA device: the same formula for the plan and for the kernels.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace headroom {
 
-// A warp sums a part of the tokens. Their number follows from that of the tokens alone, so that the sums have one order
-// on every device: eight tokens each, or more where that would make more warps than a large device runs at once.
+// A warp sums a part of the tokens. The number of parts depends only on the number of tokens, so that the sums have one
+// order on every device: eight tokens each, or more if that would be more warps than a large device runs at once.
 constexpr int64_t kCudaBalanceTokens = 8, kCudaBalanceParts = 512;
 inline int64_t cuda_balance_parts(int64_t tokens) {
   return std::clamp<int64_t>((tokens + kCudaBalanceTokens - 1) / kCudaBalanceTokens, 1, kCudaBalanceParts);

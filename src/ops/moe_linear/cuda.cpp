@@ -10,12 +10,12 @@ namespace {
 
 using cuda::ExpertProduct;
 
-// y of (x, w, offsets [, addend]), dx of (dy, w, offsets [, addend]) or acc of (x, dy, offsets, acc).
+// For y of (x, w, offsets [, addend]), dx of (dy, w, offsets [, addend]) or acc of (x, dy, offsets, acc).
 ExpertShape shape_of(const KernelSpec& spec, ExpertProduct product) {
   return expert_shape(spec.inputs[0], spec.inputs[product == ExpertProduct::weight_gradient ? 3 : 1]);
 }
 
-// All but the addresses.
+// The arguments without the addresses.
 cuda::ExpertArgs args_of(const KernelSpec& spec, ExpertProduct product) {
   const ExpertShape shape = shape_of(spec, product);
   constexpr int64_t kMost = int64_t{1} << 30;
@@ -43,7 +43,7 @@ void set_addresses(cuda::ExpertArgs& args, const KernelCall& call, bool adds) {
 
 using Launch = void (*)(const cuda::ExpertArgs& args, CudaStream stream);
 
-// f32 weights beside bf16 rows are rounded first, into the scratch.
+// f32 weights for bf16 rows are first rounded, into the scratch.
 CudaOffer offer_of(const KernelSpec& spec, const CudaContext& context, ExpertProduct product, Launch launch) {
   const bool rounds = product != ExpertProduct::weight_gradient && spec.inputs[0].dtype != spec.inputs[1].dtype;
   return {cuda_kernel_of([args = args_of(spec, product), launch, rounds, weights = count_of(spec.inputs[1]),
@@ -70,14 +70,14 @@ CudaOffer make_plain(const KernelSpec& spec, const CudaContext& context) {
 template <ExpertProduct product>
 CudaOffer make_mma(const KernelSpec& spec, const CudaContext& context) {
   const ExpertShape shape = shape_of(spec, product);
-  const int64_t wide = product == ExpertProduct::forward ? shape.ins : shape.outs;  // of a row of x or dy
+  const int64_t wide = product == ExpertProduct::forward ? shape.ins : shape.outs;  // elements of a row of x or dy
   std::string refusal =
       mma_product_refusal(context, cuda::expert_mma_shared(), spec.inputs[0].dtype, {wide, shape.ins});
   if (!refusal.empty()) return {nullptr, std::move(refusal)};
   return offer_of(spec, context, product, cuda::launch_expert_mma);
 }
 
-// As on the CPU: the weights are read once, as they are stored.
+// As on the CPU: the weights are read once, in memory order.
 CudaOffer make_few_rows(const KernelSpec& spec, const CudaContext& context) {
   const std::vector<int64_t>& dims = spec.inputs[0].dims;
   const int64_t rows = element_count(dims) / dims.back(),

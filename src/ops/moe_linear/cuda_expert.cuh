@@ -1,4 +1,4 @@
-// Which product of which expert a block computes a tile of.
+// Which expert's product, and which tile of it, a block computes.
 #pragma once
 
 #include "ops/cuda/device_language.cuh"
@@ -7,7 +7,7 @@
 
 namespace headroom::cuda {
 
-// A matrix in memory: element (outer, inner) is at data + outer * stride + inner, and zero from the counts on.
+// A matrix in memory: element (outer, inner) is at data + outer * stride + inner; elements from the counts on are zero.
 template <typename T>
 struct ExpertOperand {
   const T* data;
@@ -16,13 +16,13 @@ struct ExpertOperand {
   int inner;
 };
 
-// result[m][n] = sum over the depth, at `to` + m * stride + n. The steps of the depth are the inner index of an operand
-// that is read along its rows, else the outer one.
+// result[m][n] = sum over the depth, stored at `to` + m * stride + n. Steps of the depth are the inner index of an
+// operand that is read along its rows, otherwise the outer one.
 template <typename T>
 struct ExpertTile {
   ExpertOperand<T> a, b;
   int depth;
-  int rows, cols;  // of the tile that exist
+  int rows, cols;  // the part of the tile that exists
   int64_t to, stride;
 };
 
@@ -37,14 +37,14 @@ struct Least {
   HR_DEVICE int operator()(int a, int b) const { return a < b ? a : b; }
 };
 
-// An expert, its rows [begin, end), and how many groups of rows the experts before it have.
+// An expert, its rows [begin, end), and the number of row groups of the experts before it.
 struct ExpertRows {
   int expert;
   int begin, end;
   int before;
 };
-// The expert of the `tile`th group of `height` rows when each expert's rows are cut on their own; below zero when there
-// are not so many groups. Full warps.
+// The expert of the `tile`th group of `height` rows, where groups do not span experts; negative when there are fewer
+// groups. Needs full warps.
 HR_DEVICE ExpertRows expert_rows(const ExpertArgs& args, int tile, int height) {
   int passed = 0;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -69,14 +69,14 @@ HR_DEVICE ExpertRows expert_rows(const ExpertArgs& args, int tile, int height) {
   return {-1, 0, 0, 0};
 }
 
-// Groups of rows that there may be, whatever the routing.
+// The most groups of rows that any routing gives.
 inline int64_t most_row_tiles(const ExpertArgs& args, int height) {
   const int64_t used = args.rows < args.experts ? args.rows : args.experts;
   return args.rows / height + used;
 }
 
-// Where a matrix's `index`th tile lies when they are taken eight rows of tiles at a time, down those before across:
-// what the blocks under way at one time read stays in the cache.
+// Position of a matrix's `index`th tile when tiles are taken eight rows of tiles at a time, first down, then across, so
+// that data read by concurrent blocks stays in the cache.
 struct TileOrder {
   int down, across;
 };
@@ -87,7 +87,7 @@ HR_DEVICE TileOrder tile_order(int index, int down, int across) {
   return {first + own % height, own / height};
 }
 
-// This block's tile of `height` times `width`; rows 0 when there is none, or nothing to add to the result.
+// This block's tile of `height` times `width`; rows is 0 when there is none, or nothing to add to the result.
 template <ExpertProduct kProduct, typename T>
 HR_DEVICE ExpertTile<T> expert_tile(const ExpertArgs& args, int height, int width) {
   const bool forward = kProduct == ExpertProduct::forward, weight = kProduct == ExpertProduct::weight_gradient;
@@ -129,7 +129,7 @@ HR_DEVICE ExpertTile<T> expert_tile(const ExpertArgs& args, int height, int widt
 }
 
 #ifndef __CUDACC_RTC__
-// Blocks for all tiles of `height` times `width` that there may be, whatever the routing.
+// Blocks for the most tiles of `height` times `width` that any routing gives.
 inline int64_t expert_blocks(const ExpertArgs& args, int height, int width) {
   const auto tiles = [](int64_t count, int64_t size) { return (count + size - 1) / size; };
   switch (args.product) {

@@ -1,4 +1,4 @@
-// Device code of the experts' products for any sizes and architecture, by FFMA: tiles of 64 x 64, sixteen steps of the
+// Device code of the experts' products for any size and architecture, with FFMA: tiles of 64 x 64, sixteen steps of the
 // depth in shared memory, four by four sums per thread.
 #include "ops/cuda/elements.cuh"
 #include "ops/cuda/launch.cuh"
@@ -10,7 +10,7 @@ namespace headroom::cuda {
 constexpr int kExpertTile = 64;
 constexpr int kExpertSteps = 16;
 constexpr int kExpertThreads = 256;
-constexpr int kExpertStride = kExpertTile + 4;  // rows of 16-byte groups that begin in different banks
+constexpr int kExpertStride = kExpertTile + 4;  // rows start in different banks, in groups of 16 bytes
 
 // Elements (outer, inner) .. (outer, inner + 3).
 template <typename T>
@@ -28,7 +28,7 @@ HR_DEVICE Pack<float, 4> load_four(const ExpertOperand<T>& operand, int outer, i
   return values;
 }
 
-// Sixteen steps of the depth from `from` on into tile [16][68].
+// Copies sixteen steps of the depth, starting at `from`, to the tile [16][68].
 template <bool kAlongDepth, typename T>
 HR_DEVICE void load_steps(float* tile, const ExpertOperand<T>& operand, int from) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kExpertThreads) expert_few_rows(ExpertArgs arg
   const int at = static_cast<int>(blockIdx.x), tile = at / across;
   const ExpertRows rows = expert_rows(args, tile, kFewRows);
   const int out = at % across * warps + static_cast<int>(threadIdx.x) / kWarp;
-  if (rows.expert < 0 || out >= args.outs) return;  // the whole warp
+  if (rows.expert < 0 || out >= args.outs) return;  // for all threads of the warp
   const int64_t first = rows.begin + (tile - rows.before) * kFewRows;
   const T* const w =
       static_cast<const T*>(args.other) + (static_cast<int64_t>(rows.expert) * args.outs + out) * args.ins;
@@ -119,7 +119,7 @@ template __global__ void expert_product<ExpertProduct::weight_gradient, Bf16, fl
 #else
 namespace {
 
-// body(T{}, R{}) with the types of the operands and of the result.
+// Calls body(T{}, R{}) with the types of the operands and of the result.
 template <typename Body>
 void with_expert_types(const ExpertArgs& args, const Body& body) {
   if (args.type == FloatType::f32)

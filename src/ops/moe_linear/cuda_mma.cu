@@ -1,5 +1,5 @@
-// The experts' products in bf16 on tensor cores, a block per tile of an expert's result. Where each expert's rows begin
-// is read on the device; blocks beyond the last tile of this routing have nothing to do.
+// The experts' products in bf16 on tensor cores, one block per tile of an expert's result. The device reads where each
+// expert's rows start; blocks beyond the routing's last tile do nothing.
 #include "ops/cuda/launch.cuh"
 #include "ops/cuda/mma_product.cuh"
 #include "ops/moe_linear/cuda_expert.cuh"
@@ -7,7 +7,7 @@
 
 namespace headroom::cuda {
 
-// Eight warps on 128 x 128, or four on 64 x 128: each warp has 64 x 32 in both.
+// Eight warps for 128 x 128, or four for 64 x 128: each warp has 64 x 32 in both.
 template <ExpertProduct kProduct, bool kTall>
 using ExpertMmaTile = MmaTile<!kAlongDepthA<kProduct>, kAlongDepthB<kProduct>, kTall ? 2 : 1, 4, 4, 4>;
 
@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(kTall ? 256 : 128, kTall ? 2 : 4) expert_mma(E
   HR_DYNAMIC_SHARED(Bf16, shared);
   using Tile = ExpertMmaTile<kProduct, kTall>;
   const ExpertTile<Bf16> tile = expert_tile<kProduct, Bf16>(args, Tile::kRows, Tile::kCols);
-  if (tile.rows == 0) return;  // the whole block
+  if (tile.rows == 0) return;  // for all threads of the block
   const MmaOperands operands{tile.a.data, tile.b.data, tile.a.stride, tile.b.stride, tile.rows, tile.cols, tile.depth};
   const R* const addend = args.addend ? static_cast<const R*>(args.addend) + tile.to : nullptr;
   const MmaResult<R> result{static_cast<R*>(args.result) + tile.to, nullptr, addend, tile.rows, tile.cols, tile.stride};
@@ -49,7 +49,7 @@ void launch_tiles(const ExpertArgs& args, CudaStream stream) {
   launch(expert_mma<kProduct, R, kTall>, grid, stream, args);
 }
 
-// The last tile of an expert is half empty on average: low tiles where there are few to an expert. A sum has the same
+// On average the last tile of an expert is half empty, so low tiles are used when an expert has few. Sums have the same
 // order in both.
 template <ExpertProduct kProduct>
 void launch_rows(const ExpertArgs& args, CudaStream stream) {

@@ -1,4 +1,4 @@
-// CUDA kernels of muon: products of the linear layer's, and passes over elements between them.
+// CUDA kernels of muon: products, as for the linear layer, and passes over elements between them.
 #include <array>
 #include <utility>
 
@@ -87,7 +87,7 @@ CudaOffer make_muon(const KernelSpec& spec, const CudaContext& context) {
   for (size_t i = 0; i < products.size(); ++i) {
     CudaProductSpec product;
     product.matmul = *specs[i];
-    product.alignment = 64;  // as scratch is dealt
+    product.alignment = 64;  // the alignment of scratch parts
     CudaProductOffer offer = make(product, context, spec.scratch_bytes - own);
     if (!offer.call) return {nullptr, offer.refusal};
     products[i] = std::move(offer.call);

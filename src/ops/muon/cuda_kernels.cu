@@ -18,7 +18,7 @@ __global__ void muon_buffer(MuonArgs a) {
   }
 }
 
-// A block for each part.
+// One block per part.
 __global__ void muon_squares(MuonArgs a) {
   __shared__ float slots[kWarp];
   const Bf16* const x = static_cast<const Bf16*>(a.x);
@@ -30,7 +30,7 @@ __global__ void muon_squares(MuonArgs a) {
   if (threadIdx.x == 0) a.norms[blockIdx.x] = sum;
 }
 
-// One block, a thread for each part.
+// One block, with one thread per part.
 __global__ void muon_norm(MuonArgs a) {
   __shared__ float slots[kWarp];
   const float sum = reduce_block(a.norms[threadIdx.x], slots, 0.0f, Sum());

@@ -11,28 +11,28 @@ struct MuonArgs {
   void* w = nullptr;  // f32 or bf16
   const float* g = nullptr;
   float* buffer = nullptr;
-  void* copy = nullptr;          // bf16, or null; only beside an f32 weight
+  void* copy = nullptr;          // bf16, or null; only with an f32 weight
   const float* hyper = nullptr;  // of ops/step_scalars.h, read on the device
-  const float* clip = nullptr;   // one factor; not finite: nothing changes
+  const float* clip = nullptr;   // one factor; if it is not finite, nothing changes
   void* x = nullptr;             // bf16
-  float* norms = nullptr;        // kMuonNormParts parts of a sum of squares, and the norm
-  int64_t first = 0;             // the matrix's first element in the weight: its draws are keyed by it
+  float* norms = nullptr;        // kMuonNormParts partial sums of squares, then the norm
+  int64_t first = 0;             // index of the matrix's first element in the weight, for the key of its random bits
   int64_t count = 0;
   float momentum = 0;
   float least_norm = 0;
   double rate_factor = 1;
-  uint64_t tensor = 0;  // the weight's part of the key of its draws
+  uint64_t tensor = 0;  // the weight's part of the key of its random bits
   bool nesterov = false;
   bool decay = false;
 };
 
 constexpr int kMuonNormParts = 256;
 
-// The buffer's step; x becomes what is made orthogonal, divided by its norm.
+// Updates the momentum buffer. x becomes the matrix to orthogonalise, divided by its norm.
 void launch_muon_begin(const MuonArgs& args, int multiprocessors, CudaStream stream);
-// to = factor from, of `count` bf16 elements.
+// to = factor * from for `count` bf16 elements.
 void launch_muon_scale(const void* from, float factor, int64_t count, void* to, int multiprocessors, CudaStream stream);
-// The weight's step by x.
+// Updates the weight with x.
 void launch_muon_end(FloatType weight, const MuonArgs& args, int multiprocessors, CudaStream stream);
 
 }  // namespace headroom::cuda

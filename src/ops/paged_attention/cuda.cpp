@@ -7,7 +7,7 @@
 namespace headroom {
 namespace {
 
-// All but the addresses.
+// The sizes without the addresses.
 cuda::AttentionSizes sizes_of(const PagedShape& shape) {
   cuda::AttentionSizes sizes;
   sizes.queries = 1;

@@ -1,5 +1,5 @@
-// Device code of a paged cache: the kernels of decoding (ops/attention/cuda_decode.cuh) for rows of any sequences, and
-// the append.
+// Device code of a paged cache: the decoding kernels (ops/attention/cuda_decode.cuh) for rows of any sequences, and the
+// append.
 #include "ops/paged_attention/cuda_kernels.h"
 
 #include "ops/attention/cuda_decode.cuh"
@@ -7,19 +7,19 @@
 
 namespace headroom::cuda {
 
-// The chunks of keys are those of a sequence's positions, so that a row's sums have one order whatever else is there.
+// Keys are chunked by a sequence's positions, so that a row's sums have one order whatever other rows there are.
 struct PagedCache {
   AttentionSizes sizes;
   PagedTables tables;
 
-  // Of a row with a negative offset, or an owner without a table: none.
+  // A row with a negative offset, or with an owner without a table, sees no keys.
   HR_DEVICE KeySpan seen(int row) const {
     const int owner = tables.owners[row];
     if (owner < 0 || owner >= tables.sequences || tables.offset[row] < 0) return {0, 0};
     const int position = smaller(tables.offset[row], tables.blocks_each * tables.block_tokens - 1);
     return {sizes.window > 0 ? larger(0, position - sizes.window + 1) : 0, position + 1};
   }
-  // Held within the pool whatever the table says.
+  // Clamped to the pool.
   HR_DEVICE int64_t row(int row, int key) const {
     const int in_table = key / tables.block_tokens;
     const int block = tables.tables[static_cast<int64_t>(tables.owners[row]) * tables.blocks_each + in_table];
@@ -28,7 +28,7 @@ struct PagedCache {
   }
 };
 
-// N elements of a row at a time.
+// N elements of a row per thread and iteration.
 template <typename K, typename C, int N>
 __global__ void kv_append_paged(const K* k, C* pool, const int32_t* slots, int64_t count, int64_t held, int64_t width) {
   for (int64_t i = first_index() * N; i < count; i += index_stride() * N) {

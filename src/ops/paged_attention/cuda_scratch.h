@@ -1,4 +1,4 @@
-// Scratch of the CUDA kernels of attention_paged, one formula for the plan and for the kernels that carve it.
+// Scratch of the CUDA kernels of attention_paged: the same formula for the plan and for the kernels that divide it.
 #pragma once
 
 #include "ops/attention/cuda_scratch.h"
@@ -6,10 +6,10 @@
 
 namespace headroom {
 
-// Rows are computed together as far as their partial results fill no more than this, and one at least.
+// As many rows are computed at once as have partial results within this size, and at least one.
 constexpr int64_t kCudaPagedBytes = int64_t{16} << 20;
 
-// A call of `rows` rows as the decoding kernels see it: a batch of one query each.
+// A call with `rows` rows in the form of the decoding kernels: a batch with one query each.
 inline AttentionShape cuda_paged_rows(const PagedShape& paged, int64_t rows) {
   AttentionShape shape;
   shape.batch = rows;

@@ -28,7 +28,7 @@ __global__ void position_embedding(PositionArgs a) {
   }
 }
 
-// A thread adds 8 columns of a position over the batch.
+// Each thread adds 8 columns of a position over the batch.
 template <typename D, bool kWhole>
 __global__ void position_embedding_grad(PositionGradArgs a) {
   constexpr int N = kPositionRun;
@@ -45,8 +45,8 @@ __global__ void position_embedding_grad(PositionGradArgs a) {
   }
 }
 
-// With segments: a warp for each position and 256 columns looks at 32 tokens at a time and adds those of its position.
-// Those cannot stand before it in their sequence.
+// With segments: one warp per position and 256 columns. It looks at 32 tokens at a time and adds those of its position,
+// which cannot come before it in their sequence.
 template <typename D, bool kWhole>
 __global__ void position_embedding_grad_segments(PositionGradArgs a) {
   constexpr int N = kPositionRun;

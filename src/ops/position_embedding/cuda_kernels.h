@@ -13,9 +13,9 @@ struct PositionArgs {
   const int32_t* starts = nullptr;  // [tokens], subtracted from the positions; or null
   int64_t tokens = 0;
   int64_t seq = 0;          // token t has position t % seq
-  int64_t offset_step = 0;  // 0: one offset; 1: one for each `seq` tokens
+  int64_t offset_step = 0;  // 0: one offset; 1: one per `seq` tokens
   int64_t width = 0;
-  int64_t table_rows = 0;  // rows outside are clamped
+  int64_t table_rows = 0;  // positions are clamped to these rows
   int64_t first = 0;       // the table's row for position 0
 };
 
@@ -30,10 +30,11 @@ struct PositionGradArgs {
   int64_t batch = 0;
   int64_t seq = 0;
   int64_t width = 0;
-  int64_t positions = 0;  // of the table from position 0 on; gradients of others are left out
+  int64_t positions = 0;  // of the table, from position 0 on; gradients of other positions are ignored
 };
 
-// acc[p] += the sum of dy over the tokens of position p, in their order; with `segments` positions go by the starts.
+// acc[p] += the sum of dy over the tokens of position p, in order; with `segments`, positions are relative to the
+// starts.
 void launch_position_embedding_grad(FloatType dy, const PositionGradArgs& args, bool segments, int multiprocessors,
                                     CudaStream stream);
 

@@ -11,15 +11,14 @@ namespace headroom::cuda {
 
 constexpr int kSumThreads = 256;
 
-// Where the sum of all squares goes: stored, or added to what stands there.
+// Stores the sum of all squares, or adds it to the accumulator.
 struct SquaresTotal {
   double* acc;
   bool first;
   HR_DEVICE void take(double sum) const { *acc = (first ? 0.0 : *acc) + sum; }
 };
 
-// A block takes a chunk, whatever the grid; four sums a thread hide the latency of f64. The sum of a single chunk is
-// the total.
+// Each block sums a fixed chunk; four sums per thread hide the latency of f64. The sum of a single chunk is the total.
 __global__ void sum_squares(const float* x, int64_t count, double* sums, SquaresTotal total) {
   __shared__ double slots[kWarp];
   constexpr int N = 4;

@@ -1,11 +1,11 @@
-// How the CUDA kernel of sum_squares cuts its input, and its scratch.
+// How the CUDA kernel of sum_squares divides its input, and its scratch.
 #pragma once
 
 #include <cstdint>
 
 namespace headroom {
 
-constexpr int64_t kCudaSumChunk = int64_t{1} << 14;  // elements of a block
+constexpr int64_t kCudaSumChunk = int64_t{1} << 14;  // elements per block
 
 inline int64_t cuda_sum_chunks(int64_t elements) { return (elements + kCudaSumChunk - 1) / kCudaSumChunk; }
 

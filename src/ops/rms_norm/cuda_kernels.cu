@@ -9,8 +9,9 @@ namespace headroom::cuda {
 
 constexpr int kN = kRowRun, kHeld = kRowRuns;
 
-// A group of threads holds a row in registers between the sum and the product: x is read once, and a residual is under
-// way during the sum. What is added to it is rounded to Y first, by no fused multiply-add: the bits of norm, then add.
+// A group of threads keeps a row in registers from the sum to the product, so that x is read once; a residual is loaded
+// during the sum. The norm is rounded to Y before the residual is added, without a fused multiply-add: the bits are
+// those of norm, then add.
 template <typename X, typename Y, bool kWhole>
 __global__ void __launch_bounds__(kMostRowLanes) rms_norm(RmsNormArgs a) {
   __shared__ float slots[kWarp];
@@ -49,7 +50,7 @@ __global__ void __launch_bounds__(kMostRowLanes) rms_norm(RmsNormArgs a) {
            a.residual ? load_row<kWhole, kN>(residual, i, a.width) : Raw<Y, kN>{});
 }
 
-// What a thread holds of a row of the gradient's operands.
+// A thread's part of a row of the gradient's operands.
 template <typename X, typename D>
 struct RmsNormGradRun {
   Raw<X, kN> x;
@@ -62,7 +63,7 @@ HR_DEVICE RmsNormGradRun<X, D> load_run(const RmsNormGradArgs& a, int64_t row, i
   RmsNormGradRun<X, D> run = {};
   run.x = load_row<kWhole, kN>(static_cast<const X*>(a.x) + row * a.width, i, a.width);
   run.dy = load_row<kWhole, kN>(static_cast<const D*>(a.dy) + row * a.width, i, a.width);
-  // Without an addend x stands in, so that no branch parts the loads.
+  // Without an addend, x is loaded in its place, so that no branch separates the loads.
   const X* const addend = static_cast<const X*>(a.addend ? a.addend : a.x) + row * a.width;
   run.addend = load_row<kWhole, kN>(addend, i, a.width);
   return run;
@@ -78,8 +79,8 @@ HR_DEVICE void add_products(const RmsNormGradArgs& a, const RmsNormGradRun<X, D>
   }
 }
 
-// Stores dx = r (dy w - xhat mean(dy w xhat)) + addend, and also in bf16 where that is wanted; returns dy xhat, the
-// row's part of dL/dw.
+// Stores dx = r (dy w - xhat mean(dy w xhat)) + addend, and a bf16 copy if wanted; returns dy xhat, the row's part of
+// dL/dw.
 template <typename X, typename D, bool kWhole>
 HR_DEVICE Floats<kN> finish_run(const RmsNormGradArgs& a, const RmsNormGradRun<X, D>& run, const Floats<2>& sums,
                                 int64_t row, int64_t i) {
@@ -97,8 +98,8 @@ HR_DEVICE Floats<kN> finish_run(const RmsNormGradArgs& a, const RmsNormGradRun<X
   return dw;
 }
 
-// A block treats `chunk` rows, each group of threads one at a time, the sums of dL/dw in registers. Columns beyond what
-// registers hold are read twice, and their sums live in the block's part of the scratch.
+// A block processes `chunk` rows, each group of threads one at a time, with the sums of dL/dw in registers. Columns
+// that registers cannot hold are read twice, and their sums are in the block's part of the scratch.
 template <typename X, typename D, bool kWhole>
 __global__ void __launch_bounds__(kMostRowLanes) rms_norm_grad(RmsNormGradArgs a) {
   HR_DYNAMIC_SHARED(float, shared);

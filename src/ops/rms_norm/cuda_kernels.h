@@ -5,12 +5,12 @@
 
 namespace headroom::cuda {
 
-// Of x[rows, width].
+// For x[rows, width].
 struct RmsNormArgs {
   const void* x = nullptr;
   const float* w = nullptr;        // [width]
   const void* residual = nullptr;  // of y's type, added to the rounded norm, or null
-  void* y = nullptr;               // may be the residual, or x where the types agree
+  void* y = nullptr;               // may be the residual, or x if the types are the same
   int64_t rows = 0;
   int64_t width = 0;
   float eps = 0;
@@ -30,7 +30,7 @@ struct RmsNormGradArgs {
   float* partial = nullptr;      // scratch for the sums of dL/dw (rms_norm_grad_cuda_scratch), or null: no dL/dw
   int64_t rows = 0;
   int64_t width = 0;
-  int64_t chunk = 0;  // rows of a block; set by the launcher, as is `lanes`
+  int64_t chunk = 0;  // rows per block; set by the launcher, like `lanes`
   float eps = 0;
   float unit = 0;
   int lanes = 0;

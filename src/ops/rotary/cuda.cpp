@@ -33,7 +33,7 @@ std::unique_ptr<CudaKernel> make_rotary(const KernelSpec& spec, const CudaContex
   });
 }
 
-// The frequencies are the host's, so that the table is that of the CPU but for the last bits of sine and cosine.
+// The host computes the frequencies, so that the table equals the CPU's except for the last bits of sine and cosine.
 std::unique_ptr<CudaKernel> make_table(const KernelSpec& spec, const CudaContext& context) {
   const std::vector<float> frequencies = inverse_frequencies(spec.attrs);
   const auto half = static_cast<int64_t>(frequencies.size());

@@ -16,8 +16,8 @@ HR_DEVICE int64_t position_of(const RotaryArgs& a, int64_t row) {
   return clamp_index(position, a.table_rows);
 }
 
-// A thread turns 8 pairs of a head, or copies 8 channels that do not turn. The heads of a row share a row of the table,
-// which stays in the first cache.
+// Each thread rotates 8 pairs of a head, or copies 8 channels that are not rotated. The heads of a row share a row of
+// the table, which stays in the L1 cache.
 template <typename T, bool kWhole>
 __global__ void rotary(RotaryArgs a) {
   constexpr int N = kTurnRun;

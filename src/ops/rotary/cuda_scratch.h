@@ -5,7 +5,7 @@
 
 namespace headroom {
 
-// The inverse frequencies, f32, which the host computes.
+// The inverse frequencies, f32, computed by the host.
 inline int64_t rope_table_cuda_scratch(int64_t head_dim) { return head_dim / 2 * 4; }
 
 }  // namespace headroom

@@ -5,8 +5,8 @@
 
 namespace headroom::cuda {
 
-// Of each of `sequences` runs of `stride` units the `count` from `begin` on; the part has them run by run. Units of
-// `unit` bytes, a power of two up to 16 to which every address is aligned.
+// Units [begin, begin + count) of each of `sequences` runs of `stride` units in the whole; the part has them run after
+// run. A unit has `unit` bytes, a power of two up to 16 to which every address is aligned.
 struct RowsOfSequences {
   void* whole = nullptr;
   void* part = nullptr;
@@ -16,7 +16,7 @@ struct RowsOfSequences {
   int64_t count = 0;
 };
 
-// Copies the part into the whole, or out of it.
+// Copies the part into the whole with `put`, otherwise out of it.
 void launch_rows(const RowsOfSequences& args, int unit, bool put, int multiprocessors, CudaStream stream);
 
 }  // namespace headroom::cuda

@@ -5,7 +5,7 @@
 
 namespace headroom::cuda {
 
-// y = row *index of x[seq, width]; an index outside is clamped.
+// y = row *index of x[seq, width]; the index is clamped.
 void launch_select_last(FloatType type, const void* x, const int32_t* index, void* y, int64_t seq, int64_t width,
                         int multiprocessors, CudaStream stream);
 

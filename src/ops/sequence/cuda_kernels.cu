@@ -1,4 +1,5 @@
-// Device code of sequence lengths, of what padding shifts positions by, and of the labels that positions predict.
+// Device code of sequence lengths, of the offsets by which padding shifts positions, and of the labels of next
+// positions.
 #include "ops/sequence/cuda_kernels.h"
 
 #include "ops/cuda/elements.cuh"
@@ -7,7 +8,7 @@
 
 namespace headroom::cuda {
 
-// A warp for each sequence.
+// One warp per sequence.
 __global__ void sequence_lengths(const int32_t* ids, int64_t seq, int32_t pad, int32_t* lengths) {
   const int32_t* const row = ids + blockIdx.x * seq;
   int32_t length = 1;
@@ -17,7 +18,7 @@ __global__ void sequence_lengths(const int32_t* ids, int64_t seq, int32_t pad, i
   if (threadIdx.x == 0) lengths[blockIdx.x] = length;
 }
 
-// A warp for each sequence, 32 tokens at a time.
+// One warp per sequence, 32 tokens at a time.
 __global__ void padding_starts(const int32_t* ids, int64_t seq, int32_t pad, int32_t* starts) {
   const int lane = static_cast<int>(threadIdx.x);
   const int64_t row = blockIdx.x * seq;
@@ -36,7 +37,7 @@ __global__ void padding_starts(const int32_t* ids, int64_t seq, int32_t pad, int
   }
 }
 
-// A thread for each position.
+// One thread per position.
 __global__ void next_labels(const int32_t* labels, int64_t batch, int64_t seq, int32_t* next) {
   for (int64_t item = first_index(); item < batch * seq; item += index_stride()) {
     const bool last = item - quotient(item, seq) * seq == seq - 1;
@@ -45,7 +46,7 @@ __global__ void next_labels(const int32_t* labels, int64_t batch, int64_t seq, i
 }
 
 #ifndef __CUDACC_RTC__
-// A warp for each row.
+// One warp per row.
 inline Grid grid_of_rows(int64_t batch) {
   Grid grid;
   grid.x = batch;

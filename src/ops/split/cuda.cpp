@@ -8,14 +8,14 @@
 namespace headroom {
 namespace {
 
-// Where the parts lie in a row of the joined tensor. `tensor`: a part's place among the call's operands, or -1.
+// Where the parts are in a row of the joined tensor. `tensor`: a part's index among the call's operands, or -1.
 struct Layout {
   std::vector<int64_t> begin{0};  // in units
   std::vector<int> tensor;
   int64_t rows = 0;
   int unit = 16;  // bytes
 
-  // `sizes` are elements of one group.
+  // `sizes` are the elements of one group.
   Layout(const ConcreteType& joined, int64_t groups, std::span<const ConcatPart> parts) {
     const int64_t bytes = dtype_bytes(joined.dtype);
     for (const ConcatPart& part : parts)

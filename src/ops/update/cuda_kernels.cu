@@ -37,8 +37,8 @@ struct Factors {
   float at[kUpdateFactors];
 };
 
-// 16 bytes of each f32 array per thread and round. The first thread of a block computes the factors: f64 is slow on
-// most GPUs.
+// 16 bytes of each f32 array per thread and iteration. Only the first thread of a block computes the factors, because
+// f64 is slow on most GPUs.
 template <typename W, typename F>
 __global__ void update(UpdateArgs a) {
   __shared__ Factors shared;
@@ -70,7 +70,7 @@ __global__ void update(UpdateArgs a) {
 
 constexpr int kBlockThreads = static_cast<int>(kStateBlock);
 
-// The code whose value is nearest, among 256 in ascending order.
+// The code with the nearest value, among 256 values in ascending order.
 HR_DEVICE uint8_t nearest(const float* values, float x) {
   int low = 0, high = 255;
   while (low < high) {
@@ -83,11 +83,11 @@ HR_DEVICE uint8_t nearest(const float* values, float x) {
   return static_cast<uint8_t>(low);
 }
 
-// A thread for each element of a block of states, whose codes it reads and writes.
+// One thread per element of a block of states, whose codes it reads and writes.
 template <typename W, typename F>
 __global__ void update_blocks(UpdateArgs a) {
   __shared__ Factors shared;
-  __shared__ float values[2][kBlockThreads], slots[kWarp];  // values by code, of the map without signs and of that with
+  __shared__ float values[2][kBlockThreads], slots[kWarp];  // values by code, of the unsigned and the signed map
   const float clip = *a.clip;
   const int thread = static_cast<int>(threadIdx.x);
   for (int map = 0; map < 2; ++map) values[map][thread] = static_cast<float>(value_of_code(map == 1, thread));

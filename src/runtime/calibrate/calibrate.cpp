@@ -8,8 +8,8 @@
 namespace headroom {
 namespace {
 
-constexpr int kRounds = 3;      // over all points: machines are faster and slower by the second
-constexpr int kMoreRounds = 3;  // over those that were disturbed
+constexpr int kRounds = 3;      // over all points, since a machine's speed varies from second to second
+constexpr int kMoreRounds = 3;  // over disturbed ones
 
 }  // namespace
 

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kHalf = int64_t{128} << 20;  // one is read while the other is written
 constexpr size_t kPiece = size_t{1} << 20;
 
-// What a copy of the disk's tier works with: memory anywhere, and a buffer that is aligned to blocks.
+// The memory of a copy of the disk tier: unaligned memory, and a buffer aligned to blocks.
 class Pieces {
  public:
   std::span<std::byte> memory() { return {memory_.data(), kPiece}; }
@@ -44,7 +44,7 @@ double seconds_of(const ScratchFile& file, int64_t begin, bool write) {
 
 DiskRates measure_disk(const std::filesystem::path& directory) {
   const ScratchFile file(directory, 2 * kHalf);
-  seconds_of(file, 0, true), seconds_of(file, kHalf, true);  // what was never written is not read from the disk
+  seconds_of(file, 0, true), seconds_of(file, kHalf, true);  // writes both first
   double read = 0;
   std::exception_ptr failure;
   std::thread reader([&] {

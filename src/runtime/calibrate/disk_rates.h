@@ -1,4 +1,4 @@
-// How fast a disk is for the copies of a step.
+// The rates of a disk in the copies of a step.
 #pragma once
 
 #include <filesystem>
@@ -10,8 +10,8 @@ struct DiskRates {
   double write_bytes_per_second = 0;
 };
 
-// Reads and writes a scratch file of 256 MiB in `directory` past the page cache, both at once as a step does, each on a
-// thread. Throws as ScratchFile.
+// Reads and writes a scratch file of 256 MiB in `directory` past the page cache, both at the same time as in a step,
+// each on one thread. Throws as ScratchFile.
 DiskRates measure_disk(const std::filesystem::path& directory);
 
 }  // namespace headroom

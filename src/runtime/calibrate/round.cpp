@@ -12,12 +12,12 @@
 namespace headroom {
 namespace {
 
-constexpr int kWarmUpRuns = 12;  // of a large product: a training run is sustained load, at the clock that this leaves
+constexpr int kWarmUpRuns = 12;  // of a large product, until the clock is that of sustained load, as in a training run
 
 // How a product's operands are stored and multiplied.
 struct Arithmetic {
   DType dtype = DType::f32;
-  std::string multiply;  // attribute of the product; empty: as they are stored
+  std::string multiply;  // attribute of the product; empty: as the operands are stored
   Attrs attrs() const {
     Attrs attrs{{"layout", "out_in"}};
     if (!multiply.empty()) attrs.set("multiply", multiply);
@@ -29,7 +29,7 @@ double flops_of(const ProductShape& s) {
   return 2.0 * static_cast<double>(s.rows) * static_cast<double>(s.outs) * static_cast<double>(s.ins);
 }
 
-// Inputs that a step finds far from the cores are cold: weights, accumulators, states, saved activations.
+// Inputs that are not in the caches in a step are cold: weights, accumulators, states, saved activations.
 void measure_product(TimedCalls& calls, Profile& profile, const ProductShape& s, const Arithmetic& how) {
   const ConcreteType x{how.dtype, {1, s.rows, s.ins}}, w{how.dtype, {s.outs, s.ins}},
       dy{how.dtype, {1, s.rows, s.outs}}, acc{DType::f32, {s.outs, s.ins}};
@@ -68,7 +68,7 @@ void measure_loss(TimedCalls& calls, Profile& profile, const ProductShape& s, co
                               how.multiply, calls.take_disturbed()});
 }
 
-// A call of attention and one of its gradient: of 4 heads that share 2, for as many sequences as fill the device.
+// A call of attention and one of its gradient, with 4 heads that share 2, for as many sequences as fill the device.
 struct AttentionCalls {
   Attrs attrs{{"heads", int64_t{4}}, {"kv_heads", int64_t{2}}};
   std::vector<ConcreteType> forward, backward;
@@ -89,7 +89,7 @@ void measure_attention(TimedCalls& calls, Profile& profile, const AttentionSizes
       {dtype, forward, calls.work().flops / backward_seconds, s.sequence, s.head_dim, calls.take_disturbed(), {}});
 }
 
-// Every set of kernels that a plan may name. A set that the device does not take the call with has no rate.
+// Every set of kernels that a plan may name. A set that does not support the call on the device has no rate.
 void measure_attention_kernels(TimedCalls& calls, Profile& profile, const AttentionSizes& s) {
   for (const std::string_view kernels : {kCudnnKernels, kOwnKernels, kCudnnAnyOrder}) {
     AttentionCalls call(s, DType::bf16);
@@ -109,7 +109,7 @@ void measure_attention_kernels(TimedCalls& calls, Profile& profile, const Attent
   }
 }
 
-// Elementwise ops and norms, as a step calls them: the stream in fp32, what goes into products in `dtype`.
+// Elementwise ops and norms, as a step calls them: the residual stream in fp32, inputs of products in `dtype`.
 void measure_streams(TimedCalls& calls, Profile& profile, const CalibrationSizes& sizes, DType dtype) {
   const int64_t rows = sizes.stream_rows, width = sizes.stream_width;
   const ConcreteType stream{DType::f32, {1, rows, width}}, x{dtype, {1, rows, width}},
@@ -180,7 +180,7 @@ void measure_rest(TimedCalls& calls, Profile& profile, const CalibrationSizes& s
   note("launch_seconds");
 }
 
-// The feed-forward part of a layer with its gradient: each product finds what the op before it left.
+// The feed-forward part of a layer with its gradient: each product finds the caches as the op before it left them.
 TimedCalls::Sequence layer_of(const ProductShape& s, DType dtype) {
   const ConcreteType stream{DType::f32, {1, s.rows, s.ins}}, norm{DType::f32, {s.ins}}, dy{dtype, {1, s.rows, s.ins}},
       in{dtype, {s.outs, s.ins}}, out{dtype, {s.ins, s.outs}}, in_sum{DType::f32, {s.outs, s.ins}},
@@ -213,7 +213,7 @@ TimedCalls::Sequence layer_of(const ProductShape& s, DType dtype) {
   return layer;
 }
 
-// Against what the round's own rates say of the same calls.
+// Compared with the prediction from this round's own rates.
 void measure_sequence(TimedCalls& calls, Profile& round, const CalibrationSizes& sizes, DType dtype) {
   if (sizes.layer.rows == 0) return;
   double alone = 0;

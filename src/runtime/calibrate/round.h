@@ -9,7 +9,7 @@
 
 namespace headroom {
 
-// Brings the device to the clock that sustained load leaves it.
+// Brings the device to the clock of sustained load.
 void warm_up(TimedCalls& calls, const CalibrationSizes& sizes);
 
 // All rates but the disk's. `step` is called kStepsOfRound times. Every round has the same entries in the same order.

@@ -11,10 +11,10 @@ class Samples {
  public:
   void add(const Timing& timing);
   bool empty() const { return quiet_.empty() && best_disturbed_ <= 0; }
-  bool settled() const;                              // enough undisturbed ones
-  bool disturbed() const { return quiet_.empty(); }  // no undisturbed one
-  // The median of the undisturbed ones: nothing took their time but the machine's own ups and downs. Without any, the
-  // least: what others took is in all of them. At least 1e-9; there is one.
+  bool settled() const;                              // there are enough undisturbed ones
+  bool disturbed() const { return quiet_.empty(); }  // there is no undisturbed one
+  // The median of the undisturbed ones. If there is none, the smallest, since other programs took time in all of them.
+  // At least 1e-9; there must be a timing.
   double seconds() const;
 
  private:

@@ -1,4 +1,4 @@
-// The time of calls one behind the other, as a step makes them.
+// The time of a sequence of calls, as in a step.
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -28,7 +28,7 @@ std::vector<TimedCalls::Prepared> TimedCalls::prepare(const Sequence& sequence) 
   return calls;
 }
 
-// One set of tensors, behind what is taken.
+// One set of tensors, after the memory in use.
 std::vector<TimedCalls::Placed> TimedCalls::place(const Sequence& sequence, const std::vector<Prepared>& calls) {
   std::vector<TensorView> tensors;
   for (const ConcreteType& type : sequence.tensors)

@@ -38,8 +38,8 @@ CalibrationSizes gpu_sizes() {
   sizes.stream_rows = 8192, sizes.stream_width = 4096;
   sizes.optimizer_elements = int64_t{64} << 20;
   sizes.softmax_rows = 2048, sizes.softmax_vocabulary = 65536;
-  // Less than a whole number of the pieces in which a device gives memory: what an arena leaves of the last is measured
-  // with the context.
+  // Slightly less than a multiple of the pieces in which a device gives memory: the unused rest of an arena's last
+  // piece is measured with the context.
   sizes.buffer_bytes = (int64_t{3} << 30) + 256;
   sizes.cold_bytes = int64_t{256} << 20;
   sizes.seconds_per_point = 0.02;

@@ -13,7 +13,7 @@ double seconds_of(clockid_t clock) {
 }
 
 constexpr double kShareWithoutProcessor = 0.02;
-constexpr double kResolution = 20e-6;  // of what is counted as computed: interrupts, and reading it
+constexpr double kResolution = 20e-6;  // of the computed time: interrupts, and the reading itself
 
 }  // namespace
 

@@ -32,7 +32,7 @@ bool has_clflushopt() {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & (1u << 23)) != 0;
 }
 
-// Lines leave the caches one beside the other, several times as fast as by clflush.
+// Lines evicted side by side leave the caches several times as fast as by clflush.
 __attribute__((target("clflushopt"))) void flush_unordered(std::byte* begin, std::byte* end) {
   for (std::byte* at = begin; at < end; at += 64) __builtin_ia32_clflushopt(at);
 }
@@ -53,7 +53,7 @@ void follow_inputs(const KernelSpec& spec, std::vector<TensorView>& inputs, std:
     if (alias.must) outputs[static_cast<size_t>(alias.output)].data = inputs[static_cast<size_t>(alias.input)].data;
 }
 
-// Indices of the outputs that are not the memory of an input.
+// Indices of the outputs that do not share an input's memory.
 std::vector<size_t> results_of(const CallTensors& tensors) {
   std::vector<size_t> results;
   for (size_t i = 0; i < tensors.outputs.size(); ++i)
@@ -63,7 +63,7 @@ std::vector<size_t> results_of(const CallTensors& tensors) {
   return results;
 }
 
-// Results too where anything is cold: a step writes them to memory that holds something else by then.
+// Results are cold too if any input is: a step writes them to memory that other values used in between.
 void evict_cold(const CallTensors& tensors, const std::vector<size_t>& cold) {
   for (size_t index : cold) evict_tensor(tensors.inputs[index]);
   if (!cold.empty())
@@ -162,7 +162,7 @@ void TimedCalls::place_outputs(const KernelSpec& spec, CallTensors& tensors) {
     if (!output.data) output.data = take(output.count() * dtype_bytes(output.dtype));
 }
 
-// The first tensors, and copies of the cold ones and of the results as far as the buffer reaches.
+// The first tensors, and as many copies of the cold ones and of the results as the buffer holds.
 std::vector<CallTensors> TimedCalls::copies_of(const KernelSpec& spec, const CallTensors& first,
                                                const std::vector<size_t>& cold) {
   std::vector<CallTensors> copies{first};
@@ -194,7 +194,7 @@ void TimedCalls::repeat(std::byte* to, int64_t bytes, std::span<const std::byte>
   device_.synchronize(0);
 }
 
-// What an earlier op left would be other numbers in another dtype.
+// An earlier op's results would be other numbers in another dtype.
 void TimedCalls::fill() { repeat(base_ + first_, used_ - first_, std::as_bytes(std::span(pattern_))); }
 
 double TimedCalls::copy_rate() {

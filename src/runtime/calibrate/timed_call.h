@@ -1,4 +1,4 @@
-// The time of one kernel call in a step-like setting: what a step finds far from the cores is evicted before.
+// The time of one kernel call as in a step: operands that a step does not find in the caches are evicted first.
 #pragma once
 
 #include <array>
@@ -21,38 +21,39 @@ namespace headroom {
 struct CallTensors {
   std::vector<TensorView> inputs, outputs;
 
-  void evict() const;  // from the processor's caches; the host sees them
+  void evict() const;  // from the processor's caches; the host can access them
 };
 
 // Owns the device's arena. One call at a time. The calls of a round are its points: every round makes the same ones in
-// the same order, and a point's timings of all rounds count, so that what disturbs the machine for some seconds
-// disturbs some timings of each point instead of all timings of some.
+// the same order, and a point's timings of all rounds count, so a disturbance of some seconds affects some timings of
+// each point instead of all timings of some points.
 class TimedCalls {
  public:
-  // All outlive this but the stopwatch.
+  // All except the stopwatch outlive this.
   TimedCalls(Device& device, const DeviceFacts& facts, const CalibrationSizes& sizes, Stopwatch stopwatch);
 
   // Forgets the timings so far.
   void begin();
-  // From the first point again. What has a timing is timed again only while sizes.most_seconds are not over, and
-  // with `only_unsettled` only what still wants undisturbed timings. What has none is timed once when they are.
+  // Starts again at the first point. A point that has a timing is timed again only until sizes.most_seconds are over,
+  // and with `only_unsettled` only if it still needs undisturbed timings. A point without one is timed once even after
+  // that.
   void begin_round(bool only_unsettled);
 
-  // From now on this call runs, untimed, before each group of timed ones: cores that have multiplied are slower for a
-  // while, and a step's ops run between its products. At most once.
+  // From now on this call runs, untimed, before each group of timed ones, since cores are slower for a while after a
+  // product, and a step's ops run between its products. Call at most once.
   void precede_with(std::string_view op, const Attrs& attrs, std::vector<ConcreteType> inputs);
 
-  // Seconds of one call, by this point's timings so far. Copies of the inputs in `cold` are evicted, then
-  // take turns; where there are any, the results take turns too, so that none is written where the last was. With
+  // Seconds of one call, by this point's timings so far. Copies of the inputs in `cold` are evicted, then used in turn;
+  // if there are any, copies of the results are used in turn too, so that none is written where the last was. With
   // `token_ids` every i32 operand holds small numbers.
   double seconds(std::string_view op, const Attrs& attrs, std::vector<ConcreteType> inputs,
                  const std::vector<size_t>& cold, bool token_ids = false);
-  // The same where `wanted` takes the name of the implementation that the device chooses; else nothing is timed.
+  // The same if `wanted` accepts the name of the implementation that the device chooses; otherwise nothing is timed.
   std::optional<double> seconds_if(const std::function<bool(std::string_view)>& wanted, std::string_view op,
                                    const Attrs& attrs, std::vector<ConcreteType> inputs,
                                    const std::vector<size_t>& cold);
-  // A call of a sequence; its inputs are numbers of tensors. First come the tensors that are there before, then what
-  // each call writes, in order.
+  // A call of a sequence; its inputs are indices of tensors. First come the tensors that exist before, then the outputs
+  // of each call, in order.
   struct Member {
     std::string_view op;
     Attrs attrs;
@@ -62,16 +63,16 @@ class TimedCalls {
     std::vector<ConcreteType> tensors;
     std::vector<Member> forward, backward;
   };
-  // Seconds of all calls of `sets` copies of a sequence, each with tensors of its own: forward copy by copy, backward
-  // from the last to the first, a copy's tensors evicted before each of both. `each` sees every call once. Every call
-  // is a point. Throws InternalError when the buffer is too small.
+  // Seconds of all calls of `sets` copies of a sequence, each with its own tensors: forward copy by copy, backward from
+  // the last to the first; a copy's tensors are evicted before both. `each` sees every call once. Every call is a
+  // point. Throws InternalError if the buffer is too small.
   double sequence_seconds(const Sequence& sequence, int sets,
                           const std::function<void(const Op&, const OpCall&)>& each);
-  // Bytes per second between host and arena, the mean of both ways.
+  // Bytes per second between host and arena, the mean of both directions.
   double copy_rate();
   // Of the last call.
   const Work& work() const { return work_; }
-  // Whether a point since the last time this was asked has no undisturbed timing.
+  // Whether some point since the last call of this has no undisturbed timing.
   bool take_disturbed();
 
  private:

@@ -1,4 +1,4 @@
-// The toy as planning knows it: an alignment, a scratch rule and capabilities of its own.
+// The planning half of the toy backend: an alignment, a scratch rule and its own capabilities.
 #include "ops/backend.h"
 
 #include "toy.h"
@@ -15,7 +15,7 @@ class ToyBackend final : public Backend {
   int64_t alignment() const override { return toy::kAlignment; }
   const ScratchRules& scratch() const override { return scratch_; }
 
-  // The number is how many gears it has.
+  // The number is its number of gears.
   std::optional<Capabilities> capabilities(int64_t number) const override {
     if (number < 1 || number > 3) return std::nullopt;
     return Capabilities().add(toy::kGears, static_cast<int>(number));

@@ -1,4 +1,4 @@
-// The toy as the runtime knows it: memory of its own, which the host reaches through a window alone.
+// The running half of the toy backend: its own memory, which the host can access only through a window.
 #include <array>
 #include <cstring>
 

@@ -18,7 +18,7 @@ Offer<Kernel> kernel_of(F body) {
   return {std::make_unique<Lambda>(std::move(body)), {}};
 }
 
-// y = x w^T; sums of a row of y in scratch.
+// y = x w^T; scratch holds the sums of one row of y.
 Offer<Kernel> linear_by_rows(const KernelSpec& spec, const DeviceFacts& facts) {
   if (facts.capabilities.version(kGears) < 2) return {nullptr, "needs two gears"};
   if (spec.scratch_bytes < row_of_sums(spec.call())) return {nullptr, "needs scratch for a row"};

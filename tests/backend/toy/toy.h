@@ -1,4 +1,4 @@
-// What the parts of the toy share.
+// Declarations shared by the parts of the toy backend.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace headroom::toy {
 inline constexpr int64_t kAlignment = 512;
 inline constexpr Capability kGears{"toy_gears"};
 
-// Scratch of linear: a row of the result in f64.
+// Scratch of linear: one row of the result in f64.
 inline int64_t row_of_sums(const OpCall& call) { return call.outputs[0].dims.back() * 8; }
 
 class Kernel {

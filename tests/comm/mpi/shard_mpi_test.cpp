@@ -1,4 +1,4 @@
-// Runs under mpirun: every rank runs the same tests. A rank that fails ends the job, so that no peer waits for it.
+// Runs under mpirun: every rank runs the same tests. A failing rank ends the job, so that no other rank waits for it.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -18,7 +18,7 @@ float addend(int rank, size_t i) {
   return static_cast<float>(noise("addend", static_cast<uint64_t>(rank) * 100000 + i));
 }
 
-// The sum over the ranks, formed in their order.
+// The sum over the ranks, added in their order.
 template <typename T>
 T expected_sum(int ranks, size_t i) {
   T sum = static_cast<T>(addend(0, i));
@@ -71,7 +71,7 @@ TEST_P(Collectives, AllReduceSumsInRankOrder) {
   }
 }
 
-// 256 bytes: many pieces.
+// With 256 bytes: many pieces.
 INSTANTIATE_TEST_SUITE_P(Staging, Collectives, testing::Values(256, 1 << 20));
 
 struct Tolerance {
@@ -127,7 +127,7 @@ TEST(Shard, TrainsWithRecomputation) {
   compare(options, 1);
 }
 
-// Rounding to bf16 magnifies the last bits of a sum.
+// Rounding to bf16 amplifies differences in the last bits of a sum.
 TEST(Shard, TrainsInBf16Mixed) {
   Options options;
   options.precision = "bf16-mixed";
@@ -168,7 +168,7 @@ class EndJobOnFailure final : public testing::EmptyTestEventListener {
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   MPI_Init(&argc, &argv);
-  headroom::set_threads(1);  // as the plans of this test assume
+  headroom::set_threads(1);  // the thread count for which this test's plans are made
   testing::UnitTest::GetInstance()->listeners().Append(new headroom::EndJobOnFailure);
   const int result = RUN_ALL_TESTS();
   MPI_Finalize();

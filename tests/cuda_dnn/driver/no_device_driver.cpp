@@ -1,5 +1,5 @@
-// A driver without a device in the place of libcuda.so.1: cuDNN asks it to load what it has compiled, as a part of
-// preparing a call, and looks for the functions that it would launch with.
+// A driver without a device, in place of libcuda.so.1. While preparing a call, cuDNN asks it to load compiled code and
+// looks for the functions for launching it.
 #include <cstdint>
 
 extern "C" {

@@ -1,2 +1,2 @@
-// A shared library to be opened by the tests of how NVIDIA's are found.
+// A shared library for the tests of finding NVIDIA's libraries.
 extern "C" int headroom_small_library() { return 1; }

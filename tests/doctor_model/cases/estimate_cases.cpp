@@ -1,6 +1,6 @@
-// doctor_estimate_cases TABLE... [--terms] [--constants=F,E,G,A,S,R]: with other fitted constants, in the order of
-// fitted_constants.h; one line per case: source, name, fit or test, measured, low, predicted,
-// high, parameters, the largest module's, a tied table's, devices, dtype; with --terms the terms below it.
+// doctor_estimate_cases TABLE... [--terms] [--constants=F,E,G,A,S,R]: the constants are other fitted constants, in the
+// order of fitted_constants.h. Prints one line per case: source, name, fit or test, measured, low, predicted, high,
+// parameters, the largest module's, a tied table's, devices, dtype; with --terms followed by the terms.
 #include <fmt/format.h>
 
 #include <algorithm>

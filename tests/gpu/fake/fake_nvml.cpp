@@ -1,5 +1,5 @@
-// NVIDIA's management library as the scripts of benchmarks/gpu ask it, for a machine without a GPU: one device of 8 GiB
-// on which nothing runs.
+// NVIDIA's management library as used by the scripts of benchmarks/gpu, for a machine without a GPU: one idle device of
+// 8 GiB.
 #include <cstring>
 
 namespace {

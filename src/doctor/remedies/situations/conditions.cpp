@@ -10,7 +10,7 @@ namespace {
 
 bool digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
-// The number that ends before `end`; absent where none does.
+// The number that ends at `end`; absent when there is none.
 std::optional<int64_t> number_before(const std::string& text, size_t end) {
   size_t begin = end;
   while (begin > 0 && digit(text[begin - 1]) && end - begin < 9) --begin;

@@ -1,4 +1,4 @@
-// Where a situation is possible at all, and what several of them ask of a case.
+// When a situation is possible at all, and checks that several situations share.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,25 @@
 
 namespace headroom::doctor {
 
-bool on_device(const CaseView& view);  // the memory in question is a device's, and PyTorch's words fit
-bool on_host(const CaseView& view);    // it is the host's
+bool on_device(const CaseView& view);  // device memory is in question, and advice for PyTorch applies
+bool on_host(const CaseView& view);    // host memory is in question
 bool training_on_device(const CaseView& view);
 bool serving_on_device(const CaseView& view);
 bool predicting_on_device(const CaseView& view);  // neither training nor a server, as far as is known
-// Nothing says what the program is: no configuration of a system that doctor reads, no frames of one.
+// Nothing tells what the program is: no configuration that doctor reads, no frames of a known system.
 bool unknown_program(const CaseView& view);
 bool several_gpus(const CaseView& view);
-// A program whose log speaks of language models: its inputs are texts, not images.
+// The log is about language models: the inputs are texts, not images.
 bool speaks_of_texts(const CaseView& view);
-// A pipeline for images or videos, by the log or the configuration.
+// The log or the configuration shows a pipeline for images or videos.
 bool speaks_of_diffusion(const CaseView& view);
-// The log says that it failed while it predicted: outside of training.
+// The log says that it failed during prediction, outside training.
 bool speaks_of_prediction(const CaseView& view);
 
-// The log says in words that it failed at this stage, and no frames show another.
+// The log says in words that it failed at this stage, and no frames show another one.
 Evidence told_at(const CaseView& view, ToldStage stage);
 
-// How people say so.
+// Words with which people say so.
 inline constexpr std::string_view kStageOfPrediction =
     "during validation|during evaluation|when evaluating|while evaluating|during inference|evaluation stage|"
     "validation stage|at evaluation|at validation|while testing|when testing|during testing|trying to test|"
@@ -39,10 +39,10 @@ inline constexpr std::string_view kStageOfPrediction =
     "做推理|int8推理|int4推理|验证集上|测试集上|验证过程|评估过程|"
     "検証時|評価時|推論時|検証のとき|評価のとき|推論のとき|検証中|評価中|推論中|バリデーション";
 
-// Steps that a progress bar of the log had counted at its end ("| 120/4000 [" gives 120).
+// The number of steps that a progress bar in the log reached ("| 120/4000 [" gives 120).
 std::optional<int64_t> steps_done(const CaseView& view);
 
-// The number right behind `words`, from `begin` on; absent where none stands there.
+// The number directly after `words`, searched from `begin`; absent when there is none.
 std::optional<double> number_behind(const std::string& text, std::string_view words, size_t begin);
 
 }  // namespace headroom::doctor

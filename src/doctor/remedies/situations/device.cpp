@@ -1,4 +1,4 @@
-// What the figures of a device message show of the machine, and what to try where nothing tells what the program is.
+// What a device message shows about the machine, and what to try when the program is unknown.
 #include <fmt/format.h>
 
 #include <cctype>
@@ -17,7 +17,7 @@ using enum Sign::In;
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-// A diffusion model that makes images has situations of its own; where one trains, the batch comes first as elsewhere.
+// A diffusion model that generates images has its own situations; for one that trains, the batch comes first as usual.
 bool makes_images(const CaseView& view) { return speaks_of_diffusion(view) && view.log_says("train").empty(); }
 bool unknown_training(const CaseView& view) {
   return training_on_device(view) && unknown_program(view) && view.message() != nullptr && !makes_images(view);
@@ -40,7 +40,7 @@ bool configured_elsewhere(const CaseView& view) {
 }
 bool own_optimizer(const CaseView& view) { return training_on_device(view) && !several_gpus(view); }
 
-// The size right behind one of the words: "7.92gib", "190.31mib".
+// The size directly after one of the words: "7.92gib", "190.31mib".
 std::optional<int64_t> size_behind(const std::string& text, std::initializer_list<std::string_view> words) {
   for (const std::string_view word : words) {
     const std::optional<double> number = number_behind(text, word, 0);
@@ -60,7 +60,7 @@ Evidence beyond_capacity(const CaseView& view) {
   return {0.85, fmt::format("{} allocated on a device of {}", figure(*f.allocated), figure(*f.capacity))};
 }
 
-// A few small tensors do not fit any more on a small device: weights, gradients and states fill it.
+// On a small device even a few small tensors do not fit: weights, gradients and states fill it.
 Evidence small_device(const CaseView& view) {
   const MessageFigures& f = view.figures();
   if (!f.capacity || *f.capacity > 5 * kGiB / 2 || !f.requested || *f.requested > *f.capacity / 32) return {};
@@ -68,31 +68,31 @@ Evidence small_device(const CaseView& view) {
   return {0.78, fmt::format("{} of {} asked", figure(*f.requested), figure(*f.capacity))};
 }
 
-// A device of up to 4 GB, which a current model fills with little beside it.
+// A device of up to 4 GB, which a current model nearly fills.
 Evidence of_4_gb(const CaseView& view) {
   const MessageFigures& f = view.figures();
   if (!f.capacity || *f.capacity > 9 * kGiB / 2 || !(f.requested || f.allocated)) return {};
   return {0.71, fmt::format("a device of {}", figure(*f.capacity))};
 }
 
-// Most of the device is not this process's.
+// Most of the device is held by other processes.
 Evidence held_by_others(const CaseView& view) {
   const MessageFigures& f = view.figures();
   const int64_t others = f.foreign.value_or(f.unattributed.value_or(0));
-  if (!view.reinforcement_library().empty()) return {};  // they may be the job's own server's
+  if (!view.reinforcement_library().empty()) return {};  // they may be the job's own server
   if (!f.capacity || others <= *f.capacity / 2) return {};
   return {0.88, fmt::format("{} of {} are not this process's", figure(others), figure(*f.capacity))};
 }
 
-// Much more is free than was asked for.
+// Much more is free than was requested.
 Evidence free_but_refused(const CaseView& view) {
   const MessageFigures& f = view.figures();
   if (!f.free || !f.requested || *f.free < 2 * *f.requested || view.message()->process_limit_bytes) return {};
-  if (*f.free < kGiB / 4) return {};  // less than a few of the allocator's segments
+  if (*f.free < kGiB / 4) return {};  // less than a few segments of the allocator
   return {0.82, fmt::format("{} free, {} asked", figure(*f.free), figure(*f.requested))};
 }
 
-// From here on a device is more often used for language models than for images.
+// Devices of this size are used for language models more often than for images.
 constexpr int64_t kLargeDevice = 30 * kGiB;
 
 bool of_a_large_device(const CaseView& view) { return view.figures().capacity.value_or(0) >= kLargeDevice; }
@@ -116,7 +116,7 @@ Evidence only_that_it_failed(const CaseView& view) {
   return {0.7, f.allocated ? fmt::format("{} are live tensors", figure(*f.allocated)) : "an error without more"};
 }
 
-// The driver's own error, without PyTorch's figures, on Windows.
+// The driver's error without PyTorch's figures, on Windows.
 Evidence refused_by_windows(const CaseView& view) {
   if (view.foreign_framework() || view.framework() != "cuda") return {};
   const std::string_view windows = view.log_says("windows|win10|win11|c:\\|d:\\|\\users\\");
@@ -124,7 +124,7 @@ Evidence refused_by_windows(const CaseView& view) {
   return {0.83, fmt::format("the driver's error, and `{}` in the log", windows)};
 }
 
-// TensorFlow's start: "Total memory: 7.92GiB", "Free memory: 190.31MiB".
+// TensorFlow at start: "Total memory: 7.92GiB", "Free memory: 190.31MiB".
 Evidence little_free_at_the_start(const CaseView& view) {
   const std::string& text = view.incident().log_text;
   const std::optional<int64_t> total = size_behind(text, {"total memory: ", "totalmemory: "});
@@ -134,7 +134,7 @@ Evidence little_free_at_the_start(const CaseView& view) {
   return {};
 }
 
-// A table of nvidia-smi with an idle device that is half full: it is not this program that runs there.
+// A table of nvidia-smi with an idle device that is half full: another program runs there.
 Evidence idle_and_full(const CaseView& view) {
   if (const Evidence start = little_free_at_the_start(view); start.weight > 0) return start;
   const std::string& text = view.incident().log_text;

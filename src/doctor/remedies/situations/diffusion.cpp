@@ -1,4 +1,4 @@
-// Diffusion models: pipelines that only sample, their interfaces, and the scripts that train them.
+// Diffusion models: pipelines that only sample, their user interfaces, and training scripts.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -28,7 +28,7 @@ bool any_pool_device(const CaseView& view) { return view.pool() == Pool::device;
 bool going_backward(const CaseView& view) { return view.phase("backward") || view.phase("optimizer"); }
 bool trained_by_kohya(const CaseView& view) { return on_device(view) && says(view, kKohyaScripts); }
 bool trained_by_diffusers(const CaseView& view) { return on_device(view) && !says(view, kKohyaScripts); }
-// It is fine-tuned, by a script of any name.
+// It is fine-tuned, by any script.
 bool tuned(const CaseView& view) {
   return speaks_of_diffusion(view) && !speaks_of_texts(view) &&
          !view.log_says("finetun|fine-tun|fine tun|微调|ファインチューニング").empty();
@@ -41,13 +41,13 @@ bool sampling(const CaseView& view) {
   return any_pool_device(view) && view.reinforcement_library().empty() && !going_backward(view) &&
          !says(view, kKohyaScripts) && !says(view, kTrainingScripts) && !tuned(view);
 }
-// A bare message: a traceback or another program's words would say what the tensor is.
+// Only a message: a traceback or another program's text would tell what the tensor is.
 bool nothing_but_a_message(const CaseView& view) {
   constexpr std::string_view kOthers = "file \"|.py|upscal|upsampl|esrgan|segment|detect|yolo|train";
   return on_device(view) && unknown_program(view) && view.log_says(kOthers).empty();
 }
 
-// Loaded without a type, a pipeline is in 32 bits whatever its files hold.
+// A pipeline loaded without a type is in 32 bits, whatever its files hold.
 Evidence loaded_in_32_bits(const CaseView& view) {
   const std::string_view loads = view.setup_says("pipeline.from_pretrained(");
   if (loads.empty() || !view.setup_says("dtype=|variant=|.half()|torch.float16)|quantization_config").empty())
@@ -55,7 +55,7 @@ Evidence loaded_in_32_bits(const CaseView& view) {
   return {0.94, fmt::format("`{}` without torch_dtype", loads)};
 }
 
-// A pipeline on the device is only copied from there: the offload has nothing left to save.
+// A pipeline that was moved to the device is only copied from there: the offload saves nothing.
 Evidence moved_before_the_offload(const CaseView& view) {
   const std::string_view moved = view.setup_says(".to(\"cuda\")|.to('cuda')|.to(device)|.cuda()");
   const std::string_view offload = view.setup_says("enable_model_cpu_offload(|enable_sequential_cpu_offload(");
@@ -63,7 +63,7 @@ Evidence moved_before_the_offload(const CaseView& view) {
   return {0.95, fmt::format("`{}` beside `{}`", moved, offload)};
 }
 
-// A quarter of the device at once: pixels or attention scores. Parts that wait on the host do not change those.
+// A quarter of the device in one request: pixels or attention scores. Moving parts to the host does not change those.
 Evidence one_tensor_of_a_pipeline(const CaseView& view) {
   const MessageFigures& f = view.figures();
   if (!f.requested || !f.capacity || *f.requested < *f.capacity / 4 || !speaks_of_diffusion(view)) return {};
@@ -71,8 +71,8 @@ Evidence one_tensor_of_a_pipeline(const CaseView& view) {
           fmt::format("one request of {} of {}", figure(*f.requested), figure(*f.capacity))};
 }
 
-// The scores of Stable Diffusion's widest attention: 8 heads, with and without the prompt, over one token for every 8 x
-// 8 pixels. Sizes whose scores are a power of two are left out: such requests have many other reasons.
+// The scores of Stable Diffusion's widest attention: 8 heads, with and without the prompt, one token per 8 x 8 pixels.
+// Sizes whose scores are a power of two are left out, because such requests have many other causes.
 Evidence scores_of_an_image(const CaseView& view) {
   constexpr int64_t kHeads = 16, kPrinted = int64_t{6} << 20;
   const std::optional<int64_t>& requested = view.figures().requested;
@@ -93,7 +93,7 @@ Evidence scores_of_an_image(const CaseView& view) {
 }
 
 constexpr std::string_view kOffloaded = "enable_model_cpu_offload|enable_sequential_cpu_offload";
-// Where the whole parts wait on the host already.
+// When whole parts are already moved to the host.
 constexpr Advice kPiecewise = {"low-vram",
                                "pipe.enable_sequential_cpu_offload() (slower, least memory); pipe.vae.enable_tiling()",
                                {},

@@ -1,4 +1,4 @@
-// Evaluation and prediction that keep what only training needs, or keep every output.
+// Evaluation and prediction that keep what only training needs, or keep all outputs.
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
 
@@ -8,7 +8,7 @@ namespace {
 using enum System;
 using enum Sign::In;
 
-// A library's Trainer evaluates without gradients; the person's script may not.
+// Trainers of libraries evaluate without gradients; the user's own script may not.
 constexpr std::string_view kLibraries =
     "ultralytics|yolo|mmdet|mmseg|detectron2|nnunet|lightning|pl_module|trainingarguments|trainer.evaluate|"
     "per_device_|unsloth|axolotl|llamafactory|llama-factory";
@@ -20,7 +20,7 @@ bool own_evaluation(const CaseView& view) {
   return own && (view.phase("eval") || view.phase("inference") || view.phase("forward") || view.phase("unknown"));
 }
 
-// A Trainer's evaluation has a batch of its own.
+// A Trainer has a separate batch size for evaluation.
 bool with_a_trainer(const CaseView& view) {
   const System system = view.job().system;
   const bool own = system == System::unknown || system == System::pytorch_script || system == System::accelerate;

@@ -1,4 +1,4 @@
-// Host memory: who else takes it, and what was moved there.
+// Host memory: what else takes it, and what was moved there.
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
 
@@ -9,7 +9,7 @@ using enum Sign::In;
 
 bool host_ran_out(const CaseView& view) { return view.pool() == Pool::host; }
 bool shared_memory_ran_out(const CaseView& view) { return view.pool() == Pool::shared_memory; }
-// Not a device that is full: .wslconfig does not enlarge it.
+// Not for a full device: .wslconfig does not enlarge it.
 bool host_or_pinned(const CaseView& view) {
   return host_ran_out(view) || !view.log_says("cudahostalloc|cudamallochost|pin_memory").empty();
 }

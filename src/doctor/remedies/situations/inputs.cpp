@@ -1,4 +1,4 @@
-// Inputs that are too large, or one that is far larger than the rest.
+// Inputs that are too large, or one that is far larger than the others.
 #include <fmt/format.h>
 
 #include "doctor/remedies/figures.h"
@@ -25,7 +25,7 @@ Evidence one_large_request(const CaseView& view) {
   return {0.76, fmt::format("one request of {} of {}", figure(*f.requested), figure(*f.capacity))};
 }
 
-// It went well for a while: a batch of longer or larger samples than those before, or something that grows.
+// It ran well for a while: then a batch had longer or larger samples, or something grows.
 Evidence after_some_steps(const CaseView& view) {
   const std::optional<int64_t> steps = steps_done(view);
   if (!steps || *steps < 3) return {};
@@ -41,11 +41,11 @@ bool training_on_packs(const CaseView& view) {
 }
 bool training_on_rows(const CaseView& view) { return language_training(view) && !training_on_packs(view); }
 
-// A network that enlarges images, where it is not the one that trains.
+// A network that upscales images and is not itself being trained.
 bool enlarging(const CaseView& view) {
   return predicting_on_device(view) && view.log_says("training|train.py|batch size|batch_size|loss").empty();
 }
-// The stage of a prediction has situations of its own.
+// Failures during prediction have their own situations.
 constexpr std::string_view kTraining =
     "train|finetun|fine-tun|fine tun|qlora|lora|epoch|loss|optimizer|batch|bert|dpo|sft|微调|训练|学習|訓練";
 

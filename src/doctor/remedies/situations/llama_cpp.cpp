@@ -1,4 +1,4 @@
-// llama.cpp and what wraps it: the context decides, and it is the model's training context unless somebody says less.
+// llama.cpp and programs around it: the context decides, and by default it is the model's training context.
 #include <fmt/format.h>
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Models and checkpoints that do not load, or stay where they were loaded.
+// Models and checkpoints that fail to load, or stay where they were loaded.
 #include <fmt/format.h>
 
 #include "doctor/remedies/figures.h"
@@ -18,7 +18,7 @@ bool resuming(const CaseView& view) { return on_device(view) && !view.serving();
 
 Evidence told_resuming(const CaseView& view) { return told_at(view, ToldStage::resuming); }
 
-// A script that only predicts, at a device full of many small tensors: the weights.
+// A script that only predicts, on a device full of many small tensors: the weights.
 Evidence weights_fill(const CaseView& view) {
   const MessageFigures& f = view.figures();
   if (!view.has_job() || view.job().task != Task::infer || !f.allocated || !f.capacity || !f.requested) return {};

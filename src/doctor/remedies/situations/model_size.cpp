@@ -1,4 +1,4 @@
-// A model whose weights alone are larger than the device: nothing of the batch or the context changes that.
+// A model whose weights alone exceed the device: neither the batch nor the context changes that.
 #include <fmt/format.h>
 
 #include "doctor/remedies/figures.h"
@@ -10,16 +10,16 @@ namespace headroom::doctor {
 namespace {
 
 constexpr double kGib = 0x1p30;
-constexpr double kOverhead = 1.15;  // of 4 bits: scales, and what stays in 16
-constexpr double kShare = 0.95;     // of the device, for weights at most
+constexpr double kOverhead = 1.15;  // for 4 bits: scales, and what stays in 16 bits
+constexpr double kShare = 0.95;     // of the device, that weights may take
 
-// On one device: where several share the weights, the size of one says nothing.
+// On one device: the size of a model tells nothing when several devices share the weights.
 bool alone(const CaseView& view) {
   constexpr std::string_view kShared = "--tensor-parallel-size|tensor_parallel|--num-shard|device_map|--tp ";
   return on_device(view) && !view.sharded() && view.gpus() <= 1 && view.reinforcement_library().empty() &&
          !speaks_of_diffusion(view) && view.log_says(kShared).empty();
 }
-// A message alone is taken for a training's: here the log, or a job, must say so.
+// A message alone is assumed to be from a training; here the log or a job must say so.
 bool speaks_of_training(const CaseView& view) {
   constexpr std::string_view kTraining =
       "train|fine-tun|fine tun|finetun|lora|qlora|epoch|loss|sft|dpo|optimizer|微调|训练|学習|ファインチューニング";
@@ -39,7 +39,7 @@ std::optional<double> device_bytes(const CaseView& view) {
   return named ? std::optional(static_cast<double>(named->memory_bytes)) : std::nullopt;
 }
 
-// Of the job where one is given, else as the words name it.
+// The job's model if there is a job, else the one that the text names.
 std::optional<ModelWords> model_of(const CaseView& view) {
   if (view.shape() && view.has_job()) {
     ModelWords model{view.shape()->parameters, "the model", 16};
@@ -54,8 +54,7 @@ std::optional<ModelWords> model_of(const CaseView& view) {
   return model;
 }
 
-// Weights of `least` to `most` bits that do not fit; without weight where they would, or where size or device is
-// unknown.
+// Weights of `least` to `most` bits that do not fit; of no weight when they would, or when a size is unknown.
 Evidence beyond(const CaseView& view, int least, int most, double weight) {
   const std::optional<double> device = device_bytes(view);
   const std::optional<ModelWords> model = model_of(view);
@@ -69,8 +68,8 @@ Evidence beyond(const CaseView& view, int least, int most, double weight) {
 Evidence larger_in_16_bits(const CaseView& view) { return beyond(view, 8, 16, 0.83); }
 Evidence larger_in_4_bits(const CaseView& view) { return beyond(view, 4, 4, 0.87); }
 
-// Weights and gradients in 16 bits, and Adam's two states and a master copy in 32: far beyond the device, where nothing
-// says that less is trained or that it is spread.
+// Weights and gradients in 16 bits, with Adam's two states and a master copy in 32 bits, far exceed the device, and
+// nothing says that less is trained or that it is sharded.
 Evidence states_beyond(const CaseView& view) {
   constexpr double kBytes = 16, kFar = 1.5;
   constexpr std::string_view kLess = "lora|adapter|peft|freez|frozen|offload|deepspeed|fsdp|zero-|zero3|zero2|bit";
@@ -78,7 +77,7 @@ Evidence states_beyond(const CaseView& view) {
   const std::optional<double> device = device_bytes(view);
   const std::optional<ModelWords> model = model_of(view);
   if (!device || !model || model->parameters * kBytes < kFar * *device) return {};
-  // Adapters are often trained and not named: it stands behind what helps either way.
+  // Adapters are often trained without being mentioned, so this weighs less than what helps in both cases.
   return {0.65, fmt::format("{}: {:.0f} GiB with Adam, 16 bytes per parameter, on {}", model->written,
                             model->parameters * kBytes / kGib, figure(static_cast<int64_t>(*device)))};
 }

@@ -1,4 +1,4 @@
-// Programs that hold on to what they no longer need, and layers that are larger than meant.
+// Programs that keep what they no longer need, and layers that are larger than intended.
 #include <fmt/format.h>
 
 #include "doctor/remedies/situations/conditions.h"

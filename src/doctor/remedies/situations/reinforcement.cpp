@@ -1,4 +1,4 @@
-// Reinforcement learning on language models: training, reference and a server for rollouts share the devices.
+// Reinforcement learning on language models: training, reference model and a rollout server share the devices.
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
 
@@ -7,14 +7,14 @@ namespace {
 
 using enum Sign::In;
 
-// The server found too little for its KV cache: a smaller share would make it worse.
+// The server has too little for its KV cache: a smaller share would make it worse.
 bool cache_too_small(const CaseView& view) {
   return !view.log_says("no available memory for the cache blocks|kv cache is needed|not enough memory. please try")
               .empty();
 }
 
 bool by_verl(const CaseView& view) { return on_device(view) && view.reinforcement_library() == "verl"; }
-// Its trainers for given answers: no rollouts, so no server beside the training.
+// The library's trainers on given answers have no rollouts, so no server runs beside the training.
 constexpr std::string_view kWithoutRollouts =
     "openrlhf.cli.train_sft|openrlhf.cli.train_dpo|openrlhf.cli.train_rm|openrlhf.cli.train_kto|openrlhf.cli.train_kd|"
     "openrlhf.cli.train_prm|openrlhf/cli/train_sft|openrlhf/cli/train_dpo|openrlhf/cli/train_rm|openrlhf/cli/train_kto|"

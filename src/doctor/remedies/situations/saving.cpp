@@ -1,4 +1,4 @@
-// Memory that ends while a model is saved.
+// Memory that runs out while a model is saved.
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
 

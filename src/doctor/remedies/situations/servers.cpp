@@ -1,4 +1,4 @@
-// vLLM, SGLang and other servers: what they measure, capture and reserve at their start.
+// vLLM, SGLang and other servers: what they measure, capture and reserve at start.
 #include <fmt/format.h>
 
 #include "doctor/remedies/figures.h"
@@ -17,7 +17,7 @@ bool captures_graphs(const CaseView& view) {
   return serving_on_device(view) && !view.job().serving.eager.value_or(false);
 }
 
-// Weights that leave little of the share: profiling and graphs, which come on top, do not fit beside them.
+// The weights leave little of the share: there is no room for profiling and graphs, which come on top.
 Evidence little_beside_the_weights(const CaseView& view) {
   const std::optional<int64_t> limit = view.balance().limit;
   if (view.message() || !limit || !view.incident().estimate || !view.has_job()) return {};
@@ -25,7 +25,7 @@ Evidence little_beside_the_weights(const CaseView& view) {
   return {0.76, "the weights take four fifths of the device or more"};
 }
 
-// An error at the server's start or while it serves, without a cache that would be too small.
+// A server's error at start or while serving, without a KV cache that is too small.
 Evidence failed_beside_the_cache(const CaseView& view) {
   const Message* message = view.message();
   if (!message || message->kv_tokens_available || message->kv_bytes_available) return {};
@@ -48,12 +48,12 @@ Evidence little_left_after_loading(const CaseView& view) {
 // vLLM without a stated length.
 bool whole_context(const CaseView& view) {
   const Message* message = view.message();
-  if (message && (message->kv_tokens_available || message->kv_bytes_available)) return false;  // it says so itself
+  if (message && (message->kv_tokens_available || message->kv_bytes_available)) return false;  // the message says so
   return vllm_on_device(view) && !view.job().serving.max_model_len &&
          view.log_says("--max-model-len|--max_model_len|max_model_len=").empty();
 }
 
-// "max_seq_len=131072" of the engine's first line, or a model that is named for its context.
+// "max_seq_len=131072" in the engine's first line, or a model whose name has its context length.
 Evidence long_context_in_log(const CaseView& view) {
   constexpr double kLong = 16384;
   for (const char* words : {"max_seq_len=", "max_seq_len = ", "max seq len (", "max seq len is "}) {
@@ -79,14 +79,14 @@ Evidence little_left_for_the_pool(const CaseView& view) {
   return evidence.weight > 0 ? evidence : weights_take_the_device(view);
 }
 
-// The weights are larger than the device, by the estimate.
+// The weights exceed the device, by the estimate.
 Evidence weights_beyond_the_device(const CaseView& view) {
   const std::optional<int64_t> limit = view.balance().limit;
   if (!view.message() || !limit || view.term("weights") <= *limit) return {};
   return {0.88, fmt::format("{} of weights on {}", figure(view.term("weights")), figure(*limit))};
 }
 
-// Options of SGLang in a file of another form: recipes of launchers.
+// SGLang's options in a file that doctor does not read: recipes of launchers.
 bool server_of_an_unread_file(const CaseView& view) {
   return on_device(view) && unknown_program(view) && view.log_says("increase --mem-fraction-static").empty();
 }

@@ -1,4 +1,4 @@
-// Several devices: what each of them keeps whole, what waits on the host, and what does not fit them together.
+// Several devices: what each one holds in full, what is on the host, and what does not fit all of them together.
 #include <fmt/format.h>
 
 #include "doctor/remedies/figures.h"
@@ -15,7 +15,7 @@ bool spread_optimizer(const CaseView& view) {
 }
 bool by_deepspeed(const CaseView& view) { return training_on_device(view) && !view.incident().estimate; }
 
-// Full training, whose states are split over all devices already, and still do not fit them.
+// Full training whose states are already sharded over all devices and still do not fit.
 bool split_already(const CaseView& view) {
   const ParallelSettings& parallel = view.job().parallel;
   return training_on_device(view) && view.sharded() && view.gpus() > 1 && !view.lora() &&
@@ -32,7 +32,7 @@ Evidence shards_beyond_the_device(const CaseView& view) {
                             figure(*limit), view.gpus())};
 }
 
-// Adapters over a base that is divided: it has neither gradients nor states, and is only sent around.
+// Adapters on a sharded base: a frozen base has neither gradients nor states, so sharding it only adds communication.
 Evidence frozen_base(const CaseView& view) {
   const std::string_view adapters = view.log_says("lora|frozen|adapters|peft");
   if (adapters.empty() || view.quantized_base() || !view.log_says("swift sft|swift rlhf").empty()) return {};

@@ -10,9 +10,9 @@
 namespace headroom::doctor {
 namespace {
 
-// Each further piece of advice is that much weaker than the one before.
+// Each further piece of advice is this much weaker than the one before.
 constexpr double kStep = 0.05;
-// A smaller batch weighs so much less where somebody has tried it already.
+// The weight of a smaller batch when it has already been tried.
 constexpr double kTried = 0.3;
 
 Evidence evidence_of(const Situation& situation, const CaseView& view) {
@@ -29,7 +29,7 @@ Evidence evidence_of(const Situation& situation, const CaseView& view) {
   return figures.weight > best.weight ? figures : best;
 }
 
-// Where nothing is known of the job a value is a fraction of what it is now, or a usual one.
+// When nothing is known of the job, a value is a fraction of its current value, or a usual one.
 const Values& usual_values() {
   static const Values values{
       {"micro", "<half>"},
@@ -64,15 +64,15 @@ Remedy* offered(Findings& findings, std::string_view technique) {
   return nullptr;
 }
 
-// Refused for a reason. That the memory model sees no saving is none: the situation is what it does not see; nor is it
-// one that the system has no option where the situation has words.
+// Whether the technique was refused for a reason that counts. A missing saving in the memory model does not count,
+// because situations are outside the model; nor does a missing option if the situation has its own text.
 bool refused(const Findings& findings, std::string_view technique, bool with_words) {
   return std::any_of(findings.refused.begin(), findings.refused.end(), [&](const Refusal& refusal) {
     return refusal.name == technique && refusal.why != kNothingSaved && !(refusal.unspelt && with_words);
   });
 }
 
-// What any process on a device can be given, whatever its program.
+// Remedies for any process on a device, whatever its program.
 bool of_every_program(std::string_view technique) {
   for (const std::string_view each :
        {"expandable-segments", "max-split-size", "own-allocator", "end-other-processes", "larger-gpu", "measure",
@@ -81,7 +81,7 @@ bool of_every_program(std::string_view technique) {
   return false;
 }
 
-// A trainer with keys of its own, which only its situations spell: what rules offer is PyTorch's or another trainer's.
+// A trainer with its own keys, which only its situations can spell: the rules use keys of PyTorch or another trainer.
 bool keys_of_its_own(const CaseView& view) { return !view.reinforcement_library().empty() && !view.has_job(); }
 void keep_own_spelling(const CaseView& view, Findings& findings) {
   if (!keys_of_its_own(view)) return;
@@ -92,7 +92,7 @@ void keep_own_spelling(const CaseView& view, Findings& findings) {
   });
 }
 
-// The log says in words that it failed while it evaluated or saved: what a training step takes is not to blame.
+// The log says in words that it failed while evaluating or saving: the training step is not to blame.
 constexpr double kTold = 0.9;
 bool failed_beside_the_training(const CaseView& view) {
   return told_at(view, ToldStage::evaluation).weight > 0 || told_at(view, ToldStage::saving).weight > 0;
@@ -101,7 +101,7 @@ bool of_the_step(std::string_view technique) {
   return technique == "micro-batch" || technique == "checkpointing" || technique == "optimizer-8bit";
 }
 
-// Whether the advice is for the view's system, and not in force already.
+// Whether the advice is for the view's system and not yet in use.
 bool meant_for(const Advice& advice, const CaseView& view) {
   if (!view.log_says(advice.unless).empty() || !view.setup_says(advice.unless).empty()) return false;
   const System system = view.job().system;
@@ -112,7 +112,7 @@ std::string_view words_of(const Advice& advice, const CaseView& view) {
   if (advice.technique == "input-size" && advice.set.empty() && speaks_of_texts(view))
     return "shorter texts: half of max_length (max_seq_length)";
   if (advice.technique == "micro-batch" && advice.set.empty() && unknown_program(view) && speaks_of_prediction(view))
-    return "a smaller batch: DataLoader(..., batch_size=<half>)";  // without steps of an optimizer
+    return "a smaller batch: DataLoader(..., batch_size=<half>)";  // there are no optimizer steps to accumulate over
   return advice.set;
 }
 
@@ -133,10 +133,10 @@ void take(const CaseView& view, const Situation& situation, const Advice& advice
   if (evidence <= known->evidence) return;
   known->evidence = evidence;
   if (!advice.why.empty()) known->why = advice.why;
-  // Words of its own, unless the memory model has chosen a value.
+  // Uses the advice's own text, unless the memory model has chosen a value.
   if (words.empty() || (!known->changes.empty() && view.incident().estimate)) return;
   known->set = words;
-  if (known->set != advice.set) known->effect = technique("sequence-length").effect;  // words for texts
+  if (known->set != advice.set) known->effect = technique("sequence-length").effect;  // the text is about text length
   known->needs = technique(advice.technique).needs;  // not what the system's own option would need
   known->settings.clear();
   known->changes.clear();

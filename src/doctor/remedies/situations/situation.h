@@ -1,8 +1,8 @@
-// What people run into besides a job that is simply too large: one record each, in the files of this folder.
+// Causes that people run into besides a job that is simply too large: one record each, in the files of this folder.
 //
-// A situation is seen by the words of the log (messages, frames, lines of code) and of the configuration, or by the
-// figures. Its evidence is the heaviest sign: 0.9 the log says so itself, 0.8 a frame or an option shows it, 0.7 it is
-// the usual cause where nothing else is known. What it advises goes before remedies that no evidence speaks for.
+// A situation is recognised by words of the log (messages, frames, lines of code) and of the configuration, or by the
+// figures. Its evidence is its strongest sign: 0.9 the log says so, 0.8 a frame or an option shows it, 0.7 it is the
+// usual cause when nothing else is known. Its advice is placed before remedies that no evidence supports.
 #pragma once
 
 #include <span>
@@ -18,34 +18,34 @@ namespace headroom::doctor {
 struct Sign {
   enum class In { log, setup, either } in = In::log;
   double weight = 0;
-  std::string_view words;  // lower case, separated by '|': one of them stands there
+  std::string_view words;  // in lower case, separated by '|'; one of them must occur
 };
 
-// Up to here a situation is only what usually is to blame; from above it on its advice comes before what the estimate
-// holds for likely.
+// Up to this weight a situation is only the usual cause; above it, its advice is placed before what is likely by the
+// estimate.
 constexpr double kUsual = 0.72;
 
 struct Evidence {
-  double weight = 0;  // 0: nothing speaks for it
-  std::string shown;  // what does
+  double weight = 0;  // 0: no evidence
+  std::string shown;  // the evidence
 };
 
 struct Advice {
-  std::string_view technique;       // one without changes to the job; its own rule's remedy is taken where there is one
-  std::string_view set = {};        // empty: as the option tables spell it
+  std::string_view technique;       // its rule's remedy if there is one, else a remedy without changes to the job
+  std::string_view set = {};        // empty: the text of the option tables
   std::string_view why = {};        // empty: the situation's cause
-  System system = System::unknown;  // for jobs of this system only, or of one built on it; unknown: for all
-  std::string_view unless = {};     // words, as a sign's, of the log or the configuration that show it in force already
+  System system = System::unknown;  // only for jobs of this system or one built on it; unknown: for all
+  std::string_view unless = {};     // words of the log or the configuration that show that it is in use already
 };
 
 struct Situation {
   static constexpr size_t kMost = 6;
   std::string_view name;
-  std::string_view cause;  // in a person's words
+  std::string_view cause;  // in the user's terms
   bool (*possible)(const CaseView&);
-  Sign sign_list[kMost];                           // those with words
-  Advice advice_list[kMost];                       // the best first; those with a technique
-  Evidence (*figures)(const CaseView&) = nullptr;  // what the figures show, where words are not all
+  Sign sign_list[kMost];                           // used up to the first one without words
+  Advice advice_list[kMost];                       // the best first; used up to the first one without a technique
+  Evidence (*figures)(const CaseView&) = nullptr;  // evidence from the figures, when words are not enough
 
   std::span<const Sign> signs() const {
     size_t count = 0;
@@ -80,10 +80,10 @@ struct Seen {
   const Situation* situation;
   Evidence evidence;
 };
-// Those that something speaks for, the heaviest evidence first.
+// The situations with evidence, the strongest first.
 std::vector<Seen> seen_situations(const CaseView& view);
 
-// Takes their advice into the findings: a remedy that a rule offers already gets their evidence and words.
+// Adds their advice to the findings: a remedy that a rule offers already gets their evidence and text.
 void advise(const CaseView& view, const std::vector<Seen>& seen, Findings& findings);
 
 }  // namespace headroom::doctor

@@ -1,4 +1,4 @@
-// Toolboxes whose training has options of its own: detectors, speech recognition, NeMo and Megatron. No reader takes
+// Toolboxes with their own training options: detectors, speech recognition, NeMo and Megatron. doctor does not read
 // their configurations.
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
@@ -9,12 +9,12 @@ namespace {
 using enum Sign::In;
 
 bool trained_by_a_toolbox(const CaseView& view) { return training_on_device(view) && unknown_program(view); }
-// Megatron's frames are GPT-NeoX's too, whose options doctor knows.
+// GPT-NeoX also has Megatron's frames, but doctor knows its options.
 bool trained_by_megatron(const CaseView& view) {
   return training_on_device(view) && !view.has_job() && view.reinforcement_library().empty();
 }
 bool any_scene(const CaseView& view) { return on_device(view) && !view.serving(); }
-// Not where speech is only recognised.
+// Not when speech is only recognised.
 bool trained_on_speech(const CaseView& view) {
   return trained_by_a_toolbox(view) && !speaks_of_prediction(view) && view.log_says("transcrib").empty();
 }

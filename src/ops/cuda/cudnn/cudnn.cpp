@@ -43,8 +43,8 @@ std::array<void*, 9> operands_of(const cuda::AttentionGradArrays& arrays) {
           arrays.dv};
 }
 
-// One line of what the frontend says against `call`, which returns its error; empty when it is well. It throws where an
-// older library lacks a function.
+// The frontend's error for `call`, which returns it, in one line; empty on success. `call` throws when an older library
+// does not have a function.
 template <typename Call>
 std::string words_against(const Call& call) {
   std::string words;
@@ -62,7 +62,7 @@ std::string words_against(const Call& call) {
   return words.empty() ? "no reason given" : words;
 }
 
-// The library and what its plans are made for, alive as long as a call of it.
+// The library and the device for which its plans are made; lives as long as any of its calls.
 class Library {
  public:
   explicit Library(int capability) : capability_(capability) {}
@@ -72,7 +72,7 @@ class Library {
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
-  // Takes the calling thread's current device, or a described one; the reason when the library does not know it.
+  // Uses the calling thread's current device, or a described one; returns the reason when the library does not know it.
   std::string take_device() {
     const cudnnStatus_t status = fe::detail::create_handle(&handle_);
     if (status == CUDNN_STATUS_SUCCESS) return {};
@@ -87,10 +87,10 @@ class Library {
   }
 
   int capability() const { return capability_; }
-  bool has_device() const { return handle_ != nullptr; }  // rather than a description
+  bool has_device() const { return handle_ != nullptr; }  // false: only a description of one
   std::string name() const { return "cuDNN " + cudnn_version_text(fe::detail::get_backend_version()); }
 
-  // Chooses and compiles a plan of the graph; the reason when there is none within `workspace` bytes.
+  // Chooses and compiles a plan of the graph; returns the reason when none fits in `workspace` bytes.
   std::string plan(Graph& graph, int64_t workspace, int64_t& needed) const {
     std::string words = words_against([&] { return plan_within(graph, workspace, needed); });
     if (words.empty() && needed > workspace)
@@ -98,7 +98,7 @@ class Library {
     return words.empty() ? words : fmt::format("{}: {}", name(), words);
   }
 
-  // Queues the graph's plan with its operands in the order of their numbers. Calls take turns: the handle has one
+  // Queues the graph's plan with operands in the order of their numbers. Calls take turns, because the handle has one
   // stream.
   void queue(const Graph& graph, std::span<void*> operands, void* workspace, CudaStream stream) const {
     HR_CHECK(handle_, "{} has no device to run on", name());
@@ -159,7 +159,7 @@ class CudnnCall final : public CudaDnnCall<Arrays> {
   }
   // Loads its code. Throws Error(run) when the library or the driver refuses.
   void rehearse() const {
-    // One block of memory stands for the workspace and every operand: the library may clear them.
+    // The same memory is the workspace and every operand, because the library may clear them.
     cuda::rehearse_in(std::max(workspace_, operand_bytes_), [this](void* at, CudaStream recording) {
       auto operands = operands_of(Arrays{});
       operands.fill(at);
@@ -170,11 +170,11 @@ class CudnnCall final : public CudaDnnCall<Arrays> {
  private:
   std::shared_ptr<const Library> library_;
   std::unique_ptr<Graph> graph_;
-  int64_t operand_bytes_;  // of the largest
+  int64_t operand_bytes_;  // bytes of the largest operand
   int64_t workspace_ = 0;
 };
 
-// Every call of one kind, made once.
+// All prepared calls of one kind, each made once.
 template <typename Arrays>
 class Calls {
  public:
@@ -190,7 +190,7 @@ class Calls {
     at->second = make(library, shape, workspace);
     return at->second;
   }
-  // `what`: the calls of this kind, for messages.
+  // `what` names the calls of this kind in messages.
   std::string remark(const std::string& what) const {
     const std::lock_guard lock(mutex_);
     return failures_.remark(what, "cuDNN");
@@ -242,27 +242,27 @@ class Cudnn final : public CudaDnn {
   std::shared_ptr<const Library> library_;
   Calls<cuda::AttentionArrays> forward_;
   Calls<cuda::AttentionGradArrays> gradient_;
-  std::atomic<bool> asked_for_order_{false};  // a gradient whose sums have one
+  std::atomic<bool> asked_for_order_{false};  // whether a gradient in a fixed order was asked for
 };
 
 }  // namespace
 
 std::unique_ptr<CudaDnn> open_cudnn(int capability, std::string& reason, const CudnnOptions& options) {
   if (!fe::cudnn_dlhandle) {
-    // Where the loader would not find the compiler that cuDNN asks for, one that is open serves.
+    // cuDNN needs this compiler; opening it here helps if the loader would not find it.
     constexpr const char* kCompilers[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
     const char* const names[] = {options.library.c_str()};
     if (cuda::library_wanted(options.library)) cuda::open_library(kCompilers, reason);
     fe::cudnn_dlhandle = cuda::open_library(names, reason);
     if (!fe::cudnn_dlhandle) return nullptr;
-    // Of the gradient's two deterministic algorithms the frontend takes the one whose workspace grows with the square
-    // of the length, unless this variable caps it.
+    // The gradient has two deterministic algorithms. Unless this variable limits it, the frontend takes the one whose
+    // workspace grows with the square of the length.
     ::setenv("CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT", "0", 0);
   }
   auto library = std::make_shared<Library>(capability);
   try {
     reason = options.device.empty() ? library->take_device() : library->take_device(options.device);
-  } catch (const std::runtime_error& lacking) {  // a library without a function that the frontend asks for
+  } catch (const std::runtime_error& lacking) {  // the library does not have a function that the frontend needs
     reason = lacking.what();
   }
   return reason.empty() ? std::make_unique<Cudnn>(std::move(library)) : nullptr;

@@ -1,4 +1,4 @@
-// Attention as graphs of cuDNN's frontend. Includes the frontend, which is long: for one source file.
+// Attention as graphs of cuDNN's frontend. Includes the long frontend header: include it in one source file only.
 #pragma once
 
 #include <cudnn_frontend.h>
@@ -17,7 +17,8 @@ using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 // The numbers of the operands, in the order of AttentionArrays and AttentionGradArrays.
 enum Operand : int64_t { kQ = 1, kK, kV, kO, kLse, kGradO, kDq, kDk, kDv };
 
-// The library's [batch, heads, rows, dim] over our [batch, rows, heads * dim]; lse is dense in its order.
+// The library's [batch, heads, rows, dim] as a view of headroom's [batch, rows, heads * dim]; lse is dense in the
+// library's order.
 inline void describe(fe::graph::Tensor_attributes& tensor, Operand operand, const AttentionShape& shape) {
   const bool of_keys = operand == kK || operand == kV || operand == kDk || operand == kDv;
   const int64_t heads = of_keys ? shape.kv_heads : shape.heads, rows = of_keys ? shape.keys : shape.queries;
@@ -42,7 +43,7 @@ inline void set_output(const Tensor& tensor, Operand operand, const AttentionSha
   tensor->set_output(true);
 }
 
-// The scale, and which keys a query sees: causal up to its own, with a window of w the last w of these.
+// Sets the scale and which keys a query sees: causal up to its own, with a window of w the last w of these.
 template <typename Options>
 void set_scores(Options& options, const AttentionShape& shape) {
   options.set_attn_scale(static_cast<float>(shape.scale));
@@ -52,7 +53,7 @@ void set_scores(Options& options, const AttentionShape& shape) {
     options.set_diagonal_band_left_bound(static_cast<int>(shape.window));
 }
 
-// q, k, v to o and lse.
+// Computes o and lse from q, k, v.
 inline void add_attention(Graph& graph, const AttentionShape& shape) {
   fe::graph::SDPA_attributes options;
   options.set_generate_stats(true);
@@ -62,7 +63,7 @@ inline void add_attention(Graph& graph, const AttentionShape& shape) {
   set_output(lse, kLse, shape);
 }
 
-// q, k, v, o, lse, grad_o to dq, dk, dv; every sum in a fixed order, unless the shape lets it be any.
+// Computes dq, dk, dv from q, k, v, o, lse, grad_o. Sums have a fixed order unless the shape allows any.
 inline void add_attention_grad(Graph& graph, const AttentionShape& shape) {
   fe::graph::SDPA_backward_attributes options;
   options.set_deterministic_algorithm(!shape.any_order);
@@ -75,8 +76,7 @@ inline void add_attention_grad(Graph& graph, const AttentionShape& shape) {
   set_output(dv, kDv, shape);
 }
 
-// The graph of the call that takes such arrays, for devices of a compute capability: a node takes it over when it is
-// made.
+// The graph of the call with such arrays, for a compute capability, which a node copies when it is created.
 template <typename Arrays>
 std::unique_ptr<Graph> graph_of(const AttentionShape& shape, int capability) {
   auto graph = std::make_unique<Graph>();

@@ -1,4 +1,4 @@
-// In the place of cudnn.cpp where cuDNN's headers are not installed.
+// Replaces cudnn.cpp when cuDNN's headers are not installed.
 #include "ops/cuda/cudnn.h"
 
 namespace headroom {
