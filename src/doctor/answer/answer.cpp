@@ -33,7 +33,7 @@ void apply_overrides(const Request& request, Job& job) {
 // The job of --model alone: the server whose log it is, else a program of PyTorch with the usual settings.
 Job bare_job(const Request& request, const Case& incident) {
   const std::string_view reinforcement = reinforcement_of(incident.log_text);
-  const Job shown = job_of_log(incident, main_message(incident), reinforcement);
+  const Job shown = job_of_log(incident, main_message(incident), reinforcement, read_story(incident.log_text).task);
   Job job;
   job.system = server_system(shown.system) ? shown.system : System::pytorch_script;
   job.task = shown.task;

@@ -71,6 +71,7 @@ void name_surest(Diagnosis& diagnosis, std::vector<Remedy>& remedies) {
 
 // The remedies of the set stand in the list in the size that the set takes.
 void choose_set(const CaseView& view, std::vector<Remedy>& remedies, Diagnosis& diagnosis) {
+  if (failed_beside_the_steps(view)) return;  // the steps fit as they are
   // Where the job itself is in doubt no set is sought that would only end the doubt (a cut at some length).
   std::optional<FittingSet> set;
   if (view.doubt_after({}).empty()) set = smallest_fitting_set(view, remedies, true);
@@ -135,13 +136,14 @@ Diagnosis diagnose(const Case& incident, const Estimator& estimator) {
   diagnosis.limit_bytes = view.balance().limit;
   diagnosis.host = view.pool() != Pool::device;
   const bool estimated = incident.estimate && diagnosis.limit_bytes;
-  if (!incident.messages.empty())
+  const bool beside = failed_beside_the_steps(view);
+  if (!incident.messages.empty() && !(beside && incident.estimate))
     diagnosis.fits = false;
-  else if (estimated)
+  else if (estimated && !beside)
     diagnosis.fits = proven_fit(view);
-  if (estimated) diagnosis.doubt = view.doubt_after({});
+  if (estimated) diagnosis.doubt = beside ? std::string(kBesideTheSteps) : view.doubt_after({});
   if (!diagnosis.fits.value_or(false) && estimated) choose_set(view, findings.remedies, diagnosis);
-  if (diagnosis.doubt.empty() && !diagnosis.likely_set.empty())
+  if (!beside && diagnosis.doubt.empty() && !diagnosis.likely_set.empty())
     diagnosis.doubt = view.doubt_after(diagnosis.set_changes);
   order(diagnosis, findings.remedies);
   name_surest(diagnosis, findings.remedies);

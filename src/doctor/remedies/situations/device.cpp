@@ -8,6 +8,7 @@
 #include "doctor/remedies/figures.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
+#include "doctor/remedies/tried.h"
 
 namespace headroom::doctor {
 namespace {
@@ -23,7 +24,11 @@ bool unknown_training(const CaseView& view) {
   return training_on_device(view) && unknown_program(view) && view.message() != nullptr && !makes_images(view);
 }
 bool unknown_prediction(const CaseView& view) {
-  return predicting_on_device(view) && !view.training() && unknown_program(view) && view.message() != nullptr;
+  return predicting_on_device(view) && !view.training() && unknown_program(view) && view.message() != nullptr &&
+         !speaks_of_diffusion(view);
+}
+bool untried_pieces(const CaseView& view) {
+  return on_device(view) && !tried_in_vain(view.incident().log_text, "expandable-segments");
 }
 bool any_device(const CaseView& view) { return view.pool() == Pool::device; }
 bool of_any_framework(const CaseView& view) {
@@ -170,7 +175,7 @@ constexpr Situation kSituations[] = {
      free_but_refused},
     {"fragments_by_the_log",
      "the log speaks of memory in pieces: segments that grow leave none between them",
-     on_device,
+     untried_pieces,
      {{log, 0.83, "memory fragmentation|fragmented|memory is fragment|due to fragmentation|碎片|断片化"}},
      {{"expandable-segments", "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (torch >= 2.1)"},
       {"length-buckets"},
@@ -303,7 +308,11 @@ constexpr Situation kSituations[] = {
      {},
      {{"micro-batch"},
       {"input-size"},
-      {"no-grad", "if it only predicts: with torch.no_grad(): around it, model.half()"}},
+      {"no-grad",
+       "if it only predicts: with torch.no_grad(): around it, model.half()",
+       {},
+       System::unknown,
+       "train|训练|学習|epoch|backward|optimizer"}},
      only_that_it_failed},
 };
 

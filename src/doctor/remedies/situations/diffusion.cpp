@@ -41,6 +41,13 @@ bool sampling(const CaseView& view) {
   return any_pool_device(view) && view.reinforcement_library().empty() && !going_backward(view) &&
          !says(view, kKohyaScripts) && !says(view, kTrainingScripts) && !tuned(view);
 }
+bool sampling_images(const CaseView& view) { return sampling(view) && speaks_of_diffusion(view); }
+Evidence under_torch_1(const CaseView& view) {
+  const std::string_view version = view.log_says(
+      "pytorch1.|pytorch 1.|torch1.|torch 1.|torch==1.|pytorch==1.|pytorch version: 1.|torch version: 1.");
+  if (version.empty()) return {};
+  return {0.93, fmt::format("`{}` in the log", version)};
+}
 // A bare message: a traceback or another program's words would say what the tensor is.
 bool nothing_but_a_message(const CaseView& view) {
   constexpr std::string_view kOthers = "file \"|.py|upscal|upsampl|esrgan|segment|detect|yolo|train";
@@ -144,7 +151,8 @@ constexpr Situation kSituations[] = {
       {log, 0.82,
        "stable-diffusion-webui|comfyui|invokeai|fooocus|ldm_patched|modules/"
        "sd_|k_diffusion|webui-user|sd-webui|sd.webui|"
-       "pictures on web ui|unloading all loaded models|torch active/reserved"}},
+       "pictures on web ui|unloading all loaded models|torch active/reserved|euler a|hires fix|hires. fix|a1111|"
+       "automatic1111|novram|sd web ui|lowvram"}},
      {{"low-vram",
        "--lowvram instead of --medvram (ComfyUI: --lowvram), --xformers or --opt-sdp-attention; no "
        "--precision full"},
@@ -228,6 +236,19 @@ constexpr Situation kSituations[] = {
        "torch.float16|torch.bfloat16"},
       {"low-vram", "pipe.vae.enable_tiling(), pipe.enable_model_cpu_offload() (web UI: --medvram)"}},
      one_tensor_of_a_pipeline},
+    {"pipeline_under_torch_1",
+     "without torch 2 attention keeps its scores whole: of a video they are far larger than the weights",
+     sampling_images,
+     {},
+     {{"flash-attention",
+       "torch >= 2 (scaled_dot_product_attention), or pipe.enable_xformers_memory_efficient_attention()"},
+      {"low-vram",
+       "pipe.enable_model_cpu_offload(), pipe.vae.enable_slicing(); of a video decode_chunk_size=2",
+       {},
+       System::unknown,
+       kOffloaded},
+      {"input-size", "a smaller image, fewer frames, one at a time"}},
+     under_torch_1},
     {"large_denoiser",
      "the denoiser alone takes 4 to 30 GB in 16 bits, the text encoder beside it up to 10: not all are needed at once",
      sampling,

@@ -24,7 +24,12 @@ bool own_evaluation(const CaseView& view) {
 bool with_a_trainer(const CaseView& view) {
   const System system = view.job().system;
   const bool own = system == System::unknown || system == System::pytorch_script || system == System::accelerate;
-  const bool named = !view.log_says("trainingarguments|trainer.evaluate|trainer.train|per_device_").empty();
+  const bool named =
+      !view.log_says(
+               "trainingarguments|trainer.evaluate|trainer.train|trainer.predict|per_device_|seq2seqtrainer|hf trainer|"
+               "huggingface trainer|hugging face trainer|huggingface的trainer|transformers的trainer|"
+               "compute_metrics|predict_with_generate")
+           .empty();
   return training_on_device(view) && (!own || named);
 }
 bool by_a_library(const CaseView& view) {
@@ -37,6 +42,12 @@ Evidence told_evaluation_of_a_trainer(const CaseView& view) {
   return told;
 }
 
+// A script that calls a model outside of a pipeline, and detaches what comes out: gradients are on.
+bool called_by_hand(const CaseView& view) {
+  constexpr std::string_view kOff = "no_grad|inference_mode|set_grad_enabled|optimizer|backward()|trainer|.generate(";
+  return on_device(view) && !view.training() && !view.serving() && view.log_says(kOff).empty() &&
+         view.setup_says(kOff).empty();
+}
 bool generating(const CaseView& view) { return predicting_on_device(view) && !view.log_says("transformers/").empty(); }
 
 constexpr Situation kSituations[] = {
@@ -73,6 +84,14 @@ constexpr Situation kSituations[] = {
       {"eval-accumulation",
        "what the metric collects to the host: .detach().cpu(); or validate apart (YOLO: val=False)"}},
      told_evaluation},
+    {"called_without_no_grad",
+     "a model that is called directly keeps every layer's inputs for a backward pass, whatever comes of its output",
+     called_by_hand,
+     {{either, 0.9,
+       ".detach().cpu().numpy()|= vae(|vae.decode(|vae.encode(|= unet(|= model(**inputs)|= model(**encoded"}},
+     {{"no-grad", "with torch.no_grad(): around the call (or torch.inference_mode())"},
+      {"half-inference"},
+      {"input-size"}}},
     {"generation",
      "generating keeps weights, and keys and values of every token of every row: both by type, the latter by length",
      generating,

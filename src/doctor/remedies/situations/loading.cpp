@@ -54,7 +54,7 @@ constexpr Situation kSituations[] = {
      {{either, 0.86,
        ".quantize(4)|.quantize(8)|quantize(4).cuda|quantize(8).cuda|int8量化|int4量化|8bit量化|4bit量化|int8推理|"
        "int4推理|int8 推理|int4 推理"}},
-     {{"lean-load", "without device_map: from_pretrained(..., torch_dtype=torch.float16), then .quantize(8).cuda()"},
+     {{"lean-load", "without device_map: from_pretrained(..., torch_dtype=torch.float16), then .quantize(4).cuda()"},
       {"quantized-model", "a version of the model that is published in 4 or 8 bits"},
       {"half-inference", "from_pretrained(..., torch_dtype=torch.float16)"}}},
     {"speech_model",

@@ -33,11 +33,16 @@ constexpr Situation kSituations[] = {
       {log, 0.76,
        "keeps increasing|keeps growing|memory leak|usage increases|memory increases|grows over time|steady increase|"
        "more and more memory|gradually increas|increases gradually|slowly increas|keeps rising|consumption increases|"
-       "越来越|不断增加|不断增长|一直增加|逐渐增加|増え続け"},
+       "越来越|不断增加|不断增长|一直增加|逐渐增加|増え続け|飙升|一直涨|一直在涨|不断上涨|持续增长|持续增加|持续上涨|"
+       "慢慢增|越占越|累积|增えていく|徐々に増|増加し続け|増加していく|keeps on increasing|keeps going up|goes up "
+       "with|rapidly increasing|starts increasing|keep growing|grows with|grows until|increases until|increases "
+       "with|increases every"},
       {setup, 0.8,
        "retain_graph=true|total_loss += loss\n|running_loss += loss\n|epoch_loss += loss\n|losses.append(loss)"}},
      {{"detach-history",
        "total += loss.item(); hidden = hidden.detach(); lists of .detach().cpu(); no retain_graph=True"},
+      {"find-sample",
+       "or longer samples came: start with the longest one, leave out or cut what is far longer than the rest"},
       {"measure"}},
      growing},
     {"failed_after_whole_epochs",
