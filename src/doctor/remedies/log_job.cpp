@@ -30,6 +30,11 @@ constexpr std::array<std::string_view, 2> kModelfile = {"parameter num_ctx", "pa
 constexpr std::array<std::string_view, 9> kTrainingWords = {"train", "finetun", "fine-tun", "lora", "grpo",
                                                             "ppo",   "dpo",     "微调",     "训练"};
 
+constexpr std::array<std::string_view, 8> kStrictTraining = {"train", "finetun", "fine-tun", "grpo",
+                                                             "ppo",   "dpo",     "微调",     "训练"};
+constexpr std::array<std::string_view, 7> kServingWords = {"deploy", "部署", "startup", "server",
+                                                           "serve",  "启动", "起動"};
+
 struct LogMark {
   std::string_view part;
   System system;
@@ -49,6 +54,7 @@ constexpr LogMark kLogMarks[] = {
     {"capture cuda graph begin", System::sglang},
     {"text_generation_launcher", System::tgi},
     {"text-generation-launcher", System::tgi},
+    {"text-generation-inference", System::tgi},
     {"llama_model_load", System::llama_server},
     {"llama_new_context", System::llama_server},
     {"llama_kv_cache", System::llama_server},
@@ -80,7 +86,9 @@ System system_of_log(const std::string& log) {
   for (const LogMark& mark : kLogMarks)
     if (log.find(mark.part) != std::string::npos) return mark.system;
   // The bare name, where nothing trains: a training may have a server for its rollouts.
-  if (any_in(log, kTrainingWords)) return System::unknown;
+  // Adapters are served too.
+  if (any_in(log, kTrainingWords) && !(any_in(log, kServingWords) && !any_in(log, kStrictTraining)))
+    return System::unknown;
   if (log.find("vllm") != std::string::npos) return System::vllm;
   const bool quantises = log.find("quantize") != std::string::npos || log.find("convert") != std::string::npos;
   return log.find("llama.cpp") != std::string::npos && !quantises ? System::llama_server : System::unknown;

@@ -22,7 +22,18 @@ void each_sentence(std::string_view text, Each each);
 template <typename Each>
 void each_clause(std::string_view sentence, Each each);
 
-enum class ToldStage { evaluation, saving, resuming, merging, quantising, converting, building, prediction, training };
+enum class ToldStage {
+  evaluation,
+  saving,
+  resuming,
+  merging,
+  quantising,
+  converting,
+  building,
+  prediction,
+  training,
+  loading
+};
 // The word that names the stage, where one sentence of the log speaks of the stage and of memory that ran out, and
 // does not say that all went well there. Empty where none does.
 std::string_view told_stage(std::string_view log, ToldStage stage);
@@ -41,7 +52,7 @@ ToldTask told_task(std::string_view log);
 
 // All of it, read once, from the beginning and the end of a long log: people's words stand there.
 struct Story {
-  static constexpr size_t kStages = 9;
+  static constexpr size_t kStages = 10;
   std::array<std::string_view, kStages> stages;  // told_stage() of each
   ToldTask task = ToldTask::unknown;
   std::string_view at(ToldStage stage) const { return stages[static_cast<size_t>(stage)]; }

@@ -49,6 +49,14 @@ Evidence spread_over_devices(const CaseView& view) {
   return {0.75, "the log speaks of several devices"};
 }
 
+Evidence mapped_to_the_first(const CaseView& view) {
+  if (view.log_says("device_map").empty()) return {};
+  const std::string_view first =
+      view.log_says("gpu 0|gpu0|gpu:0|cuda:0|first gpu|first card|第一张卡|第一张显卡|0号卡|卡0|gpu 0番");
+  if (first.empty()) return {};
+  return {0.9, "`device_map` and `" + std::string(first) + "` in the log"};
+}
+
 constexpr Situation kSituations[] = {
     {"longer_conversation",
      "every turn is read again with the whole history: keys and values, and the scores of a prompt, grow with it",
@@ -69,6 +77,16 @@ constexpr Situation kSituations[] = {
       {"quantized-model", "a version in 4 or 8 bits (AWQ, GPTQ, GGUF), or from_pretrained(..., load_in_4bit=True)"},
       {"tensor-parallel", "a server that splits the model: vllm serve MODEL --tensor-parallel-size 2"}},
      spread_over_devices},
+    {"first_device_takes_most",
+     "device_map=\"auto\" fills the first GPU first, where inputs, cache and outputs of every layer go too",
+     spread,
+     {},
+     {{"serve-offload",
+       "device_map=\"balanced_low_0\", or max_memory={0: \"<half>GiB\", 1: \"22GiB\"}: less of the weights on the "
+       "first"},
+      {"quantized-model", "a version in 4 or 8 bits (AWQ, GPTQ, GGUF), or from_pretrained(..., load_in_4bit=True)"},
+      {"input-size"}},
+     mapped_to_the_first},
     {"chat_by_fastchat",
      "FastChat loads 16-bit weights whole unless it is told otherwise: 14 GB for 7B, 26 GB for 13B",
      host_or_device,

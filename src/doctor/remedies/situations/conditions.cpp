@@ -56,7 +56,9 @@ bool speaks_of_diffusion(const CaseView& view) {
   constexpr std::string_view kWords =
       "stablediffusion|stable diffusion|stable-diffusion|diffusionpipeline|ldm/modules|ldm\\modules|diffusers|img2img|"
       "txt2img|text-to-image|image-to-image|controlnet|sdxl|animatediff|motion_module|comfyui|euler a|cfg scale|"
-      "ksampler|automatic1111|a1111|text2image|lowvram|medvram|fooocus|novram";
+      "ksampler|sd1.5|sd "
+      "1.5|dreambooth|cogvideo|hunyuanvideo|wan2.|flux.1|flux-dev|ltx-video|automatic1111|a1111|text2image|lowvram|"
+      "medvram|fooocus|novram";
   return !view.log_says(kWords).empty() || !view.setup_says(kWords).empty();
 }
 

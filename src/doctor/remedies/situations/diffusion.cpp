@@ -30,6 +30,9 @@ bool trained_by_kohya(const CaseView& view) { return on_device(view) && says(vie
 bool trained_by_diffusers(const CaseView& view) { return on_device(view) && !says(view, kKohyaScripts); }
 // It is fine-tuned, by a script of any name.
 bool tuned(const CaseView& view) {
+  const bool trains = !view.story().at(ToldStage::training).empty() && view.story().at(ToldStage::prediction).empty() &&
+                      view.message() && view.message()->frames.empty();
+  if (speaks_of_diffusion(view) && !speaks_of_texts(view) && trains) return true;
   return speaks_of_diffusion(view) && !speaks_of_texts(view) &&
          !view.log_says("finetun|fine-tun|fine tun|微调|ファインチューニング").empty();
 }

@@ -11,8 +11,17 @@ namespace {
 using enum System;
 using enum Sign::In;
 
+// Of a model that nobody trains here, and of no pipeline of images.
+Evidence told_loading(const CaseView& view) {
+  if (view.serving() || view.has_job() || speaks_of_diffusion(view)) return {};
+  if (view.training() && view.story().task == ToldTask::training) return {};
+  Evidence told = told_at(view, ToldStage::loading);
+  if (told.weight > 0) told.weight = 0.85;
+  return told;
+}
 bool loading_on_device(const CaseView& view) {
-  return on_device(view) && view.phase("load") && view.job().system != System::llama_server;
+  return on_device(view) && (view.phase("load") || told_loading(view).weight > 0) &&
+         view.job().system != System::llama_server;
 }
 bool resuming(const CaseView& view) { return on_device(view) && !view.serving(); }
 
@@ -79,7 +88,8 @@ constexpr Situation kSituations[] = {
       {log, 0.76, ".to(device)|.cuda()|_apply|load_state_dict"}},
      {{"half-inference", "from_pretrained(..., torch_dtype=torch.float16, device_map=\"auto\")"},
       {"quantized-model", "from_pretrained(..., load_in_8bit=True) or load_in_4bit=True"},
-      {"end-other-processes", "nvidia-smi: an earlier run may still hold the device"}}},
+      {"end-other-processes", "nvidia-smi: an earlier run may still hold the device"}},
+     told_loading},
 };
 
 }  // namespace

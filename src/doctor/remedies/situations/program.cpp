@@ -31,7 +31,9 @@ constexpr Situation kSituations[] = {
        "total_loss += loss|running_loss += loss|epoch_loss += loss|loss_sum += loss|losses.append(loss)|"
        "outputs.append(|.append(output|.append(loss|.update(loss,"},
       {log, 0.76,
-       "keeps increasing|keeps growing|memory leak|usage increases|memory increases|grows over time|steady increase|"
+       "grows each|grows every|grows per|grows after each|grows with each|grows with every|increases each|"
+       "increases with each|increases per|keeps increasing|keeps growing|memory leak|usage increases|memory "
+       "increases|grows over time|steady increase|"
        "more and more memory|gradually increas|increases gradually|slowly increas|keeps rising|consumption increases|"
        "越来越|不断增加|不断增长|一直增加|逐渐增加|増え続け|飙升|一直涨|一直在涨|不断上涨|持续增长|持续增加|持续上涨|"
        "慢慢增|越占越|累积|增えていく|徐々に増|増加し続け|増加していく|keeps on increasing|keeps going up|goes up "

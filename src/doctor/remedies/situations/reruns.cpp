@@ -59,6 +59,9 @@ Evidence growing_by_request(const CaseView& view) {
   return {0.86, "`" + std::string(each) + "` and `" + std::string(grows) + "` in the log"};
 }
 
+bool several_processes(const CaseView& view) {
+  return pytorch_on_device(view) && !view.serving() && !view.zero() && !view.fsdp();
+}
 bool data_parallel(const CaseView& view) { return trained_on_several(view) && !view.zero() && !view.fsdp(); }
 Evidence on_the_first_device(const CaseView& view) {
   const std::string log = without_words(view.incident().log_text,
@@ -73,6 +76,7 @@ constexpr std::string_view kMore =
     "gpus|比其他|更多|高很多|多很多|"
     "additional processes|extra processes|集中|多く";
 Evidence filled_unlike(const CaseView& view) {
+  if (!view.log_says("device_map").empty()) return {};
   std::string_view word = view.log_says(kFirstDevice);
   // "the 0 GPU gets more memory than others"
   if (word.empty())
@@ -116,7 +120,7 @@ constexpr Situation kSituations[] = {
      on_the_first_device},
     {"first_device_fuller",
      "every process opens the first GPU too, or loads a checkpoint onto it: each takes a context and a copy there",
-     data_parallel,
+     several_processes,
      {},
      {{"map-location",
        "torch.cuda.set_device(local_rank) before anything else in each process; torch.load(..., map_location=\"cpu\")"},

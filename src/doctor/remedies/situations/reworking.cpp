@@ -25,7 +25,7 @@ constexpr std::string_view kMerging =
     "merge_peft_adapter|merge_lora_low_mem|fastchat.model.apply_lora";
 constexpr std::string_view kQuantising =
     "auto_gptq/modeling|autogptq/modeling|awq/quantize|/awq/models/base.py|gptqmodel/|llmcompressor/|auto_round/|"
-    "modelopt/torch/quantization|quantize/quantizer.py";
+    "gptq-for-llama|--wbits|llama_quant|modelopt/torch/quantization|quantize/quantizer.py";
 constexpr std::string_view kConverting =
     "convert_hf_to_gguf|convert-hf-to-gguf|convert.py|convert_checkpoint.py|convert_weights|convert_llama_weights|"
     "convert_mistral|torch/onnx/|optimum/exporters|optimum-cli export|consolidated.00.pth|zero_to_fp32";
