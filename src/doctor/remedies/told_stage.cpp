@@ -66,7 +66,8 @@ constexpr StageWords kStages[] = {
      "cannot load|can't load|can not load|unable to load|fails to load|model loading|loading a|loading my|just loading|"
      "加载就|一加载|加载模型|加载时|加载的时候|加载权重|加载阶段|启动就|载入模型|モデルの読み込み|モデルを読み込|"
      "モデルをロード|モデルのロード|ロード時",
-     "loading a checkpoint|loading the checkpoint|data loading|loading data|loading the data|loading a "
+     "预训练|pretrained|pre-trained|loading a checkpoint|loading the checkpoint|data loading|loading data|loading the "
+     "data|loading a "
      "dataset|加载数据",
      "train|finetun|fine-tun|微调|训练|学習|resum"},
     {ToldStage::training,
@@ -96,7 +97,8 @@ constexpr std::string_view kRanOut =
 // One of these beside a word for memory says so too.
 constexpr std::string_view kMemory = "kvキャッシュ|kv cache|kv缓存|shm$|显存|内存|顯存|記憶體|memory|メモリ|vram|ram$";
 constexpr std::string_view kFails =
-    "不足|不够|不夠|溢出|爆|炸|满了|占满|打满|撑满|超出|超限|超了|超过|耗尽|用完|用光|用尽|撑|崩|报错|飙升|暴涨|"
+    "占用这么大|占用太大|占用过大|占用过高|占用很高|不足|不够|不夠|溢出|爆|炸|满了|占满|打满|撑满|超出|超限|超了|超过|"
+    "耗尽|用完|用光|用尽|撑|崩|报错|飙升|暴涨|"
     "没有释放|不释放|未释放|足り|枯渇|オーバー|使い切|クラッシュ|使い果|溢れ|落ち|あふれ|解放されず|解放されない|"
     "insufficient|exceed|"
     "exhaust|crash|killed|blow|not enough|overflow|surpass|allocation failure|100%|fills|filled up|is full|maxes "
@@ -104,7 +106,8 @@ constexpr std::string_view kFails =
 constexpr std::string_view kKilled =
     "killed|oomkill|oom-kill|oom "
     "kill|sigkill|被kill|被系统kill|被自动kill|kill掉|kill了|kill死|杀死|杀掉|被杀|强制终止|"
-    "被终止|強制終了|killされ|キルされ|exit code 137|退出码137|退出码 137|exit code -9|signal 9|out of memory "
+    "被终止|強制終了|killされ|キルされ|exit code 137|退出码137|退出码 137|exit code -9|signal 9|code 137|exit "
+    "137|exited (137)|out of memory "
     "handler|セッションがクラッシュ|session crashed|会话崩溃|kernel appears to have died|kernel died|kernel "
     "dies|kernel has died|kernel crashed|"
     "kernel crashes|内核挂掉|内核崩溃|内核已挂|内核死|カーネルが落|カーネルが停止|カーネルが死";
@@ -130,8 +133,9 @@ std::string_view stage_in(std::string_view sentence, const StageWords& stage) {
   std::string_view found;
   each_clause(sentence, [&](std::string_view clause) {
     const bool well = !any_word(clause, kWentWell).empty() && !ran_out(clause);
-    if (well || !any_word(clause, stage.unless).empty()) return false;
-    found = any_word(without_words(clause, stage.except), stage.words);
+    const std::string cleaned = without_words(clause, stage.except);
+    if (well || !any_word(cleaned, stage.unless).empty()) return false;
+    found = any_word(cleaned, stage.words);
     return !found.empty();
   });
   return found;

@@ -155,7 +155,7 @@ Evidence idle_and_full(const CaseView& view) {
   return {};
 }
 
-Evidence only_predicts(const CaseView&) { return {0.71, "the command predicts"}; }
+Evidence only_predicts(const CaseView&) { return {0.71, "it predicts, by its command or by the log"}; }
 
 constexpr Situation kSituations[] = {
     {"beyond_the_device",
@@ -294,7 +294,11 @@ constexpr Situation kSituations[] = {
      {},
      {{"input-size", "a smaller input: image size, number of frames, length; fewer at a time"},
       {"no-grad", "with torch.no_grad(): around it (or torch.inference_mode())"},
-      {"half-inference", "model.half(), or torch_dtype=torch.float16 in from_pretrained()"}},
+      {"half-inference",
+       "model.half(), or torch_dtype=torch.float16 in from_pretrained()",
+       {},
+       System::unknown,
+       "load_in_8bit|load_in_4bit|8bit|4bit|8-bit|4-bit|int8|int4|float16|fp16|half()|bfloat16|半精度"}},
      only_predicts},
     {"failed_without_figures",
      "the error says no more than that: the program's own batch, or another program on the device",

@@ -21,7 +21,11 @@ constexpr std::string_view kRanks =
     "sending process|killing subprocess|local_rank|torchrun|deepspeed|fsdp|accelerate launch";
 // Every rank, or one process.
 bool loading_on_host(const CaseView& view) { return host_ran_out(view) && !view.log_says(kLoads).empty(); }
-bool loading_into_host(const CaseView& view) { return host_ran_out(view) && view.log_says(kRanks).empty(); }
+bool loading_into_host(const CaseView& view) {
+  // A server reads it in its own way, and a pod has no swap.
+  constexpr std::string_view kElsewhere = "vllm|sglang|kubernetes|oomkilled|slurm|ollama";
+  return host_ran_out(view) && view.log_says(kRanks).empty() && view.log_says(kElsewhere).empty();
+}
 // Windows refused to commit host memory.
 Evidence commit_refused(const CaseView& view) {
   const Message* message = view.message();
@@ -58,7 +62,8 @@ constexpr Situation kSituations[] = {
      "twice where its file is one",
      loading_into_host,
      {{log, 0.83,
-       "loading checkpoint shards|loading model|loading pipeline|loading weights|load the model|loading the model|"
+       "bit loading|loading of a|loading checkpoint shards|loading model|loading pipeline|loading weights|load the "
+       "model|loading the model|"
        "load model|from_pretrained|.ckpt|.safetensors|加载模型|加载权重|载入模型|モデルの読み込み|モデルをロード|"
        "モデルのロード|モデルを読み込"}},
      {{"more-swap", "swap as large as the model's file (Windows: a larger paging file): it is read once"},

@@ -70,7 +70,7 @@ Evidence beyond(const CaseView& view, int least, int most, double weight) {
                               figure(static_cast<int64_t>(*device)))};
 }
 
-Evidence larger_in_16_bits(const CaseView& view) { return beyond(view, 8, 16, 0.83); }
+Evidence larger_in_16_bits(const CaseView& view) { return beyond(view, 8, 16, 0.85); }
 Evidence larger_in_4_bits(const CaseView& view) { return beyond(view, 4, 4, 0.87); }
 
 // Weights and gradients in 16 bits, and Adam's two states and a master copy in 32: far beyond the device, where nothing

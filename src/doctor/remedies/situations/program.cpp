@@ -32,7 +32,8 @@ constexpr Situation kSituations[] = {
        "outputs.append(|.append(output|.append(loss|.update(loss,"},
       {log, 0.76,
        "grows each|grows every|grows per|grows after each|grows with each|grows with every|increases each|"
-       "increases with each|increases per|keeps increasing|keeps growing|memory leak|usage increases|memory "
+       "increases with each|increases per|climbs from|climbs to|一直在增加|keeps increasing|keeps growing|memory "
+       "leak|usage increases|memory "
        "increases|grows over time|steady increase|"
        "more and more memory|gradually increas|increases gradually|slowly increas|keeps rising|consumption increases|"
        "越来越|不断增加|不断增长|一直增加|逐渐增加|増え続け|飙升|一直涨|一直在涨|不断上涨|持续增长|持续增加|持续上涨|"
@@ -58,6 +59,14 @@ constexpr Situation kSituations[] = {
       {"micro-batch"},
       {"eval-batch", "if it fails in the validation: a smaller batch there, with torch.no_grad(): around it"}},
      after_epochs},
+    {"compiled",
+     "a compiled step keeps other intermediate results, and its tuning tries kernels with memory of their own",
+     training_on_device,
+     {{log, 0.8,
+       "torch.compile makes|with torch.compile|torch.compile(mode|--torch_compile|compile mode|max-autotune"}},
+     {{"eager", "without torch.compile, or mode=\"default\" instead of max-autotune or reduce-overhead"},
+      {"micro-batch"},
+      {"checkpointing"}}},
     {"layer_larger_than_meant",
      "a layer of the model itself finds no room when it is made: its sizes are larger than meant",
      training_on_device,

@@ -31,7 +31,10 @@ constexpr std::string_view kOfTheDead =
     "没有释放|未释放|不释放|没释放|释放不了|无法释放|仍然占用|还被占用|一直被占用|被占用|解放されな|解放されず|"
     "残ったまま|占有されたまま";
 constexpr std::string_view kSharedMachine =
-    "other users|other people|another user|someone else|somebody else|shared server|server is shared|shared "
+    "labmate|uses the same gpu|sharing the gpu|share the gpu|same time on one gpu|same time on the same gpu|another "
+    "job|"
+    "another training|other jobs|两个程序|同时跑|同时训练|跑了两个|同時に|other users|other people|another "
+    "user|someone else|somebody else|shared server|server is shared|shared "
     "machine|colleague|"
     "别人的程序|其他人|别人在用|有人在用|实验室服务器|共用服务器|他の人|他のユーザ|共有サーバ";
 constexpr std::string_view kFirstDevice =
@@ -40,7 +43,8 @@ constexpr std::string_view kFirstDevice =
     "first gpu uses more|unbalanced|imbalance|0号卡|0卡|卡0|gpu0占用|gpu 0占用|主卡|第一张卡|显存不均|显存占用不均|"
     "负载不均|不均衡|gpu0だけ|gpu 0だけ|偏り|偏って";
 constexpr std::string_view kEachRequest =
-    "each request|every request|per request|each inference|every inference|after each prediction|each call|every call|"
+    "every image|each video|every video|each request|every request|per request|each inference|every inference|after "
+    "each prediction|each call|every call|"
     "after every image|each image|every prediction|several requests|many requests|after some requests|每次请求|"
     "每次推理|每次预测|每次调用|多次调用|多次请求|请求多了|连续推理|推理多次|リクエストのたび|リクエストごと|"
     "推論のたび|"
@@ -52,7 +56,8 @@ constexpr std::string_view kGrowing =
 Evidence growing_by_request(const CaseView& view) {
   const std::string_view each = view.log_says(kEachRequest), grows = view.log_says(kGrowing);
   constexpr std::string_view kAlone =
-      "keeps increasing|keeps growing|増え続け|一直增加|不断增加|持续增加|越来越|memory leak";
+      "keeps increasing|keeps growing|増え続け|一直增加|一直在增加|一直在涨|一直涨|不断增加|持续增加|越来越|memory "
+      "leak";
   if (each.empty() && !view.log_says(kAlone).empty())
     return {0.8, "`" + std::string(view.log_says(kAlone)) + "` in the log"};
   if (each.empty() || grows.empty()) return {};
