@@ -294,6 +294,68 @@ constexpr ToldPost kEnglish[] = {
     {"Tensor parallel inference with accelerate device_map auto puts everything on GPU 0 and OOM",
      "max_memory|serve-offload|balanced|quant|device_map", "optimizer.step|gradient_checkpointing_enable|lora"},
     {"attention map of 4096x4096 tokens in my ViT OOM", "flash|input|micro|batch", ""},
+    {"Llama-2-7b-chat-hf, lora r=64, batch size 8, RTX 3090\nRuntimeError: CUDA out of memory. Tried to allocate 64.00 "
+     "MiB (GPU 0; 23.69 GiB total capacity; 22.01 GiB already allocated; 41.81 MiB free; 22.20 GiB reserved in total "
+     "by PyTorch)",
+     "micro-batch|sequence|checkpoint|qlora", ""},
+    {"Traceback (most recent call last):\n  File \"cli_demo.py\", line 47, in <module>\n    main()\n  File "
+     "\"cli_demo.py\", line 39, in main\n    for response, history in model.stream_chat(tokenizer, query, "
+     "history=history):\nRuntimeError: CUDA out of memory. Tried to allocate 64.00 MiB (GPU 0; 23.69 GiB total "
+     "capacity; 22.01 GiB already allocated; 41.81 MiB free; 22.20 GiB reserved in total by PyTorch)",
+     "input|quant|half|sequence", "optimizer.step|gradient_checkpointing_enable|lora"},
+    {"Traceback (most recent call last):\n  File \"train.py\", line 210, in <module>\n    train()\n  File "
+     "\"train.py\", line 150, in train\n    pred = model(imgs)\n  File \"/x/models/unet.py\", line 80, in forward\n    "
+     "x = self.up(x)\nRuntimeError: CUDA out of memory. Tried to allocate 64.00 MiB (GPU 0; 23.69 GiB total capacity; "
+     "22.01 GiB already allocated; 41.81 MiB free; 22.20 GiB reserved in total by PyTorch)",
+     "micro-batch|input", ""},
+    {"Traceback (most recent call last):\n  File \"test.py\", line 52, in <module>\n    out = net(img)\n  File "
+     "\"/x/net.py\", line 80, in forward\n    x = self.conv(x)\nRuntimeError: CUDA out of memory. Tried to allocate "
+     "64.00 MiB (GPU 0; 23.69 GiB total capacity; 22.01 GiB already allocated; 41.81 MiB free; 22.20 GiB reserved in "
+     "total by PyTorch)",
+     "no-grad|input", "optimizer.step"},
+    {"Traceback (most recent call last):\n  File \"finetune.py\", line 88, in <module>\n    trainer.train()\n  File "
+     "\"/site-packages/transformers/trainer.py\", line 1645, in train\n    return inner_training_loop(\n  File "
+     "\"/site-packages/transformers/trainer.py\", line 2800, in training_step\n    loss = self.compute_loss(model, "
+     "inputs)\n  File \"/site-packages/transformers/models/llama/modeling_llama.py\", line 800, in forward\n    logits "
+     "= logits.float()\nRuntimeError: CUDA out of memory. Tried to allocate 64.00 MiB (GPU 0; 23.69 GiB total "
+     "capacity; 22.01 GiB already allocated; 41.81 MiB free; 22.20 GiB reserved in total by PyTorch)",
+     "micro-batch|liger|sequence|checkpoint|chunk", ""},
+    {"python generate.py --base_model llama-13b-hf --lora_weights my-lora\nRuntimeError: CUDA out of memory. Tried to "
+     "allocate 64.00 MiB (GPU 0; 23.69 GiB total capacity; 22.01 GiB already allocated; 41.81 MiB free; 22.20 GiB "
+     "reserved in total by PyTorch)",
+     "quant|8bit|half|offload", "optimizer.step"},
+    {"I use bert-base for embedding 1M documents, batch 512\nRuntimeError: CUDA out of memory. Tried to allocate 64.00 "
+     "MiB (GPU 0; 23.69 GiB total capacity; 22.01 GiB already allocated; 41.81 MiB free; 22.20 GiB reserved in total "
+     "by PyTorch)",
+     "batch|input|no-grad|sequence|half", "optimizer.step"},
+    {"yolov5 detect.py --source video.mp4 --img 1280\nRuntimeError: CUDA out of memory. Tried to allocate 64.00 MiB "
+     "(GPU 0; 23.69 GiB total capacity; 22.01 GiB already allocated; 41.81 MiB free; 22.20 GiB reserved in total by "
+     "PyTorch)",
+     "input|half|no-grad|smaller", "optimizer.step"},
+    {"Resuming from ./ckpt/epoch_10.pth\nTraceback (most recent call last):\n  File \"main.py\", line 300, in "
+     "<module>\n    ckpt = torch.load(args.resume)\n  File \"/site-packages/torch/serialization.py\", line 789, in "
+     "load\n    return _load(opened_zipfile, map_location, pickle_module, **pickle_load_args)\nRuntimeError: CUDA out "
+     "of memory. Tried to allocate 64.00 MiB (GPU 0; 23.69 GiB total capacity; 22.01 GiB already allocated; 41.81 MiB "
+     "free; 22.20 GiB reserved in total by PyTorch)",
+     "map-location", ""},
+    {"merging adapter ...\nTraceback (most recent call last):\n  File \"merge.py\", line 20, in <module>\n    model = "
+     "model.merge_and_unload()\n  File \"/site-packages/peft/tuners/lora.py\", line 600, in "
+     "merge_and_unload\nRuntimeError: CUDA out of memory. Tried to allocate 64.00 MiB (GPU 0; 23.69 GiB total "
+     "capacity; 22.01 GiB already allocated; 41.81 MiB free; 22.20 GiB reserved in total by PyTorch)",
+     "cpu|half|offload", "optimizer.step"},
+    {"100%|██| 3000/3000 [10:00<00:00]\nSaving model checkpoint to ./out\nTraceback (most recent call last):\n  File "
+     "\"/site-packages/torch/nn/modules/module.py\", line 1815, in state_dict\nRuntimeError: CUDA out of memory. Tried "
+     "to allocate 64.00 MiB (GPU 0; 23.69 GiB total capacity; 22.01 GiB already allocated; 41.81 MiB free; 22.20 GiB "
+     "reserved in total by PyTorch)",
+     "save|empty", "micro-batch"},
+    {"  File \"/site-packages/awq/quantize/quantizer.py\", line 120, in quantize\nRuntimeError: CUDA out of memory. "
+     "Tried to allocate 64.00 MiB (GPU 0; 23.69 GiB total capacity; 22.01 GiB already allocated; 41.81 MiB free; 22.20 "
+     "GiB reserved in total by PyTorch)",
+     "calib|input|offload|quant", "optimizer.step"},
+    {"epoch 5: val loss ...\n  File \"train.py\", line 98, in validate\n    out = model(x)\nRuntimeError: CUDA out of "
+     "memory. Tried to allocate 64.00 MiB (GPU 0; 23.69 GiB total capacity; 22.01 GiB already allocated; 41.81 MiB "
+     "free; 22.20 GiB reserved in total by PyTorch)",
+     "no-grad|eval", ""},
 };
 
 constexpr ToldPost kChinese[] = {
@@ -453,6 +515,13 @@ constexpr ToldPost kChinese[] = {
     {"python多进程torch.multiprocessing spawn 显存爆", "batch|fewer|map|end", ""},
     {"使用device_map=\"auto\"多卡加载,第一张卡还是OOM", "max_memory|serve-offload|balanced|quant",
      "optimizer.step|gradient_checkpointing_enable|lora"},
+    {"ptuning chatglm-6b 单卡 3090 爆显存\nRuntimeError: CUDA out of memory. Tried to allocate 64.00 MiB (GPU 0; 23.69 "
+     "GiB total capacity; 22.01 GiB already allocated; 41.81 MiB free; 22.20 GiB reserved in total by PyTorch)",
+     "micro-batch|quant|sequence|checkpoint", ""},
+    {"streamlit run web_demo2.py  chatglm2-6b 第三次提问的时候报错\nRuntimeError: CUDA out of memory. Tried to "
+     "allocate 64.00 MiB (GPU 0; 23.69 GiB total capacity; 22.01 GiB already allocated; 41.81 MiB free; 22.20 GiB "
+     "reserved in total by PyTorch)",
+     "history|input|quant|empty", "optimizer.step"},
 };
 
 constexpr ToldPost kJapanese[] = {

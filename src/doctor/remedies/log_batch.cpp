@@ -42,6 +42,14 @@ bool one_in_other_words(const std::string& log) {
   for (const std::string_view word : {"バッチサイズ", "批大小", "批次大小", "批量大小", "批处理大小"})
     for (size_t at = log.find(word); at != std::string::npos; at = log.find(word, at + 1))
       if (size_behind(log, at + word.size()) == 1) return true;
+  // "batch 1, ...", "bs=1", at the end of a clause: a loop counts its batches otherwise.
+  for (const std::string_view word : {"batch 1", "batch=1", "bs=1", "bs 1", "batch为1", "batch是1"})
+    for (size_t at = log.find(word); at != std::string::npos; at = log.find(word, at + 1)) {
+      const size_t end = at + word.size();
+      const bool ends = end == log.size() || std::string_view(",.\n;").find(log[end]) != std::string_view::npos ||
+                        log.compare(end, 3, "，") == 0 || log.compare(end, 3, "。") == 0;
+      if (ends && (at == 0 || std::isalpha(static_cast<unsigned char>(log[at - 1])) == 0)) return true;
+    }
   return false;
 }
 

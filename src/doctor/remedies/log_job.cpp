@@ -30,6 +30,7 @@ constexpr std::array<std::string_view, 2> kModelfile = {"parameter num_ctx", "pa
 constexpr std::array<std::string_view, 9> kTrainingWords = {"train", "finetun", "fine-tun", "lora", "grpo",
                                                             "ppo",   "dpo",     "微调",     "训练"};
 
+constexpr std::array<std::string_view, 3> kLlamaCpp = {"llama.cpp", "llama-cpp", "llama_cpp"};
 constexpr std::array<std::string_view, 8> kStrictTraining = {"train", "finetun", "fine-tun", "grpo",
                                                              "ppo",   "dpo",     "微调",     "训练"};
 constexpr std::array<std::string_view, 7> kServingWords = {"deploy", "部署", "startup", "server",
@@ -91,7 +92,7 @@ System system_of_log(const std::string& log) {
     return System::unknown;
   if (log.find("vllm") != std::string::npos) return System::vllm;
   const bool quantises = log.find("quantize") != std::string::npos || log.find("convert") != std::string::npos;
-  return log.find("llama.cpp") != std::string::npos && !quantises ? System::llama_server : System::unknown;
+  return any_in(log, kLlamaCpp) && !quantises ? System::llama_server : System::unknown;
 }
 
 std::string_view reinforcement_of(const std::string& log) {

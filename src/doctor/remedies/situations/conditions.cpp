@@ -42,7 +42,8 @@ bool speaks_of_texts(const CaseView& view) {
       "llama|qwen|gemma|llm|phi-3|phi-4|deepseek|mistral|chatglm|baichuan|gpt|bert|t5-|unsloth|tokenizer|max_seq_len|"
       "max_length|input_ids|"
       "sentence-transformers|sentence transformers|sentence_transformers|llasa|orpheus-tts|orpheus tts|cosyvoice|"
-      "load_in_8bit|load_in_4bit|max_new_tokens|vicuna| dpo\n| dpo | dpo,| "
+      "reward model|with trl|rlhf|longformer|dpo训练|dpo lora|load_in_8bit|load_in_4bit|max_new_tokens|vicuna| dpo\n| "
+      "dpo | dpo,| "
       "dpo.|dpoconfig|dpotrainer|sfttrainer|sftconfig|grpo|language model|大模型";
   constexpr std::string_view kTuning = "finetun|fine-tun|fine tun|微调|qlora",
                              kImages = "image|resnet|yolo|conv2d|diffusion|diffusers|video|图";

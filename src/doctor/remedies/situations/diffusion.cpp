@@ -30,8 +30,10 @@ bool trained_by_kohya(const CaseView& view) { return on_device(view) && says(vie
 bool trained_by_diffusers(const CaseView& view) { return on_device(view) && !says(view, kKohyaScripts); }
 // It is fine-tuned, by a script of any name.
 bool tuned(const CaseView& view) {
-  const bool trains = !view.story().at(ToldStage::training).empty() && view.story().at(ToldStage::prediction).empty() &&
-                      view.message() && view.message()->frames.empty();
+  const Story& story = view.story();
+  const bool told = !story.at(ToldStage::training).empty() || story.task == ToldTask::training;
+  const bool trains =
+      told && story.at(ToldStage::prediction).empty() && view.message() && view.message()->frames.empty();
   if (speaks_of_diffusion(view) && !speaks_of_texts(view) && trains) return true;
   return speaks_of_diffusion(view) && !speaks_of_texts(view) &&
          !view.log_says("finetun|fine-tun|fine tun|微调|ファインチューニング").empty();
@@ -43,6 +45,12 @@ Evidence tuned_by_words(const CaseView& view) {
 bool sampling(const CaseView& view) {
   return any_pool_device(view) && view.reinforcement_library().empty() && !going_backward(view) &&
          !says(view, kKohyaScripts) && !says(view, kTrainingScripts) && !tuned(view);
+}
+bool sampling_by_code(const CaseView& view) {
+  return sampling(view) &&
+         !says(view,
+               "comfyui|diffusion webui|diffusion web ui|sd webui|sd-webui|sd web "
+               "ui|stable-diffusion-webui|a1111|automatic1111|invokeai|fooocus|swarmui|sdnext|ldm_patched|k_diffusion");
 }
 bool sampling_images(const CaseView& view) { return sampling(view) && speaks_of_diffusion(view); }
 Evidence under_torch_1(const CaseView& view) {
@@ -155,7 +163,7 @@ constexpr Situation kSituations[] = {
        "stable-diffusion-webui|comfyui|invokeai|fooocus|ldm_patched|modules/"
        "sd_|k_diffusion|webui-user|sd-webui|sd.webui|"
        "pictures on web ui|unloading all loaded models|torch active/reserved|euler a|hires fix|hires. fix|a1111|"
-       "automatic1111|novram|sd web ui|lowvram"}},
+       "diffusion webui|diffusion web ui|sd webui|swarmui|sdnext|automatic1111|novram|sd web ui|lowvram"}},
      {{"low-vram",
        "--lowvram instead of --medvram (ComfyUI: --lowvram), --xformers or --opt-sdp-attention; no "
        "--precision full"},
@@ -254,7 +262,7 @@ constexpr Situation kSituations[] = {
      under_torch_1},
     {"large_denoiser",
      "the denoiser alone takes 4 to 30 GB in 16 bits, the text encoder beside it up to 10: not all are needed at once",
-     sampling,
+     sampling_by_code,
      {{either, 0.85,
        "flux.1|flux1|fluxpipeline|flux_|/flux/|\\flux\\|flux-dev|flux-schnell|x-flux|flux.2|hunyuanvideo|"
        "hunyuan_video|"
@@ -278,7 +286,7 @@ constexpr Situation kSituations[] = {
       {"half-inference", "from_pretrained(..., torch_dtype=torch.bfloat16)", {}, System::unknown, "float16|bfloat16"}}},
     {"diffusion_pipeline",
      "a diffusion pipeline keeps text encoders, denoiser and VAE on the device at once",
-     sampling,
+     sampling_by_code,
      {{log, 0.84, "diffusers/|unet_2d_condition|pipeline.from_pretrained(|pipeline_stable_diffusion"},
       {either, 0.82,
        "stablediffusion|diffusionpipeline|autoencoderkl|animatediff|motion_module|controlnet|"

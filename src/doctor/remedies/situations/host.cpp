@@ -15,7 +15,8 @@ bool host_or_pinned(const CaseView& view) {
 }
 bool reinforced_on_host(const CaseView& view) { return host_ran_out(view); }
 constexpr std::string_view kLoads =
-    "loading checkpoint shards|loading model|loading pipeline|load the model|loading the model|from_pretrained|"
+    "loads the|every rank|each rank|every process|each process|loading checkpoint shards|loading model|loading "
+    "pipeline|load the model|loading the model|from_pretrained|"
     "initializing|sending process|加载模型|加载权重|モデルの読み込み";
 constexpr std::string_view kRanks =
     "sending process|killing subprocess|local_rank|torchrun|deepspeed|fsdp|accelerate launch";
@@ -177,9 +178,14 @@ constexpr Situation kSituations[] = {
      host_ran_out,
      {},
      {{"host-memory"},
-      {"fewer-workers", "DataLoader(..., num_workers=0), a smaller batch_size: batches wait in host memory"},
+      {"fewer-workers",
+       "DataLoader(..., num_workers=0), a smaller batch_size: batches wait in host memory",
+       {},
+       System::unknown,
+       "inference|webui|comfyui|raspberry|llama|whisper|推理|推論|generate"},
       {"lean-load",
-       "less at once: data read piece by piece (mmap, streaming, generators), a model with low_cpu_mem_usage=True"}},
+       "less at once: data read piece by piece (mmap, streaming, generators), a model with low_cpu_mem_usage=True"},
+      {"more-swap", "swap (Windows: a larger paging file): slow, and it does not end"}},
      host_alone},
     {"no_space_for_a_file",
      "/dev/shm or a disk is full: a container's /dev/shm has 64 MiB unless somebody says more",

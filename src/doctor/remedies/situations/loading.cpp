@@ -13,7 +13,9 @@ using enum Sign::In;
 
 // Of a model that nobody trains here, and of no pipeline of images.
 Evidence told_loading(const CaseView& view) {
-  if (view.serving() || view.has_job() || speaks_of_diffusion(view)) return {};
+  constexpr std::string_view kOthers =
+      "lm studio|lmstudio|kobold|ollama|oobabooga|text-generation-webui|llama.cpp|gguf|fastchat|vllm|sglang|gpt4all";
+  if (view.serving() || view.has_job() || speaks_of_diffusion(view) || !view.log_says(kOthers).empty()) return {};
   if (view.training() && view.story().task == ToldTask::training) return {};
   Evidence told = told_at(view, ToldStage::loading);
   if (told.weight > 0) told.weight = 0.85;

@@ -144,7 +144,7 @@ constexpr Situation kSituations[] = {
      {{"batched-tokens"}, {"gpu-memory-utilization"}, {"eager"}}},
     {"pool_leaves_no_room",
      "the server's pool took its share first; activations, graphs and the sampler need the rest",
-     serving_on_device,
+     paged_server,
      {},
      {{"gpu-memory-utilization"}, {"eager"}, {"max-sequences"}, {"max-model-len"}},
      failed_beside_the_cache},
@@ -158,6 +158,13 @@ constexpr Situation kSituations[] = {
       {"max-model-len"},
       {"quantized-model"},
       {"tensor-parallel"}}},
+    {"told_cache_too_small",
+     "the KV cache does not hold one request of full length: a shorter length, or a larger share",
+     vllm_on_device,
+     {{log, 0.89,
+       "kvキャッシュが足り|kvキャッシュ不足|kv缓存不足|kv缓存不够|kv cache不足|kv cache不够|kv cache is too small|"
+       "not enough kv cache|kv cache is not enough|kv cache space"}},
+     {{"max-model-len"}, {"gpu-memory-utilization", "--gpu-memory-utilization 0.95"}, {"kv-dtype"}}},
     {"context_of_the_model",
      "without --max-model-len the server plans for the model's own longest context: profile run and KV cache are sized "
      "by it",

@@ -109,7 +109,8 @@ bool of_the_step(std::string_view technique) {
 }
 // What a failure while saving is not answered with.
 void drop_the_step(const CaseView& view, Findings& findings) {
-  if (!view.training() || told_at(view, ToldStage::saving).weight <= 0) return;
+  const bool saving = view.phase("checkpoint_save") || told_at(view, ToldStage::saving).weight > 0;
+  if (!view.training() || !saving || view.pool() != Pool::device) return;
   std::erase_if(findings.remedies, [&](const Remedy& remedy) {
     if (!of_the_step(remedy.name)) return false;
     findings.refused.push_back({remedy.name, "it failed while it saved: the steps fit"});
