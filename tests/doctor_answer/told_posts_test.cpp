@@ -83,9 +83,30 @@ TEST(ToldPosts, WhatWasTriedInVainComesLater) {
   EXPECT_EQ(first.find("--gpu-memory-utilization"), std::string::npos) << first;
 }
 
+TEST(ToldPosts, AFullCacheWantsALargerShare) {
+  const std::string text = proposals(told("vLLMを起動するとKVキャッシュが足りないと言われる"));
+  EXPECT_TRUE(any_of(text, "--max-model-len")) << text;
+  EXPECT_FALSE(any_of(text, "utilization 0.8")) << text;
+}
+
+TEST(ToldPosts, ATrainerEvaluatesWithoutGradients) {
+  const std::string text = proposals(told("fine-tune Gemma 7B with Trainer, the evaluation is out of memory"));
+  EXPECT_TRUE(any_of(text, "per_device_eval_batch_size")) << text;
+  EXPECT_FALSE(any_of(text, "no_grad")) << text;
+}
+
+TEST(ToldPosts, WhatIsInForceIsNotOffered) {
+  EXPECT_FALSE(any_of(proposals(told("qwen-7b lora微调,24G显存,batch 1,开了gradient checkpointing还是爆显存")),
+                      "get_peft_model|gradient_checkpointing_enable|optimizer.step"));
+  EXPECT_FALSE(any_of(proposals(told("Qwen-72B-Int4 加载OOM, 两张3090")), "4-bit version"));
+}
+
 TEST(ToldPosts, AnswersOfOtherProgramsHaveTheirOwnOptions) {
   EXPECT_TRUE(any_of(proposals(told("caffe training: Check failed: error == cudaSuccess (2 vs. 0) out of memory")),
                      ".prototxt"));
+  EXPECT_FALSE(
+      any_of(proposals(told("LM Studio: failed to load the model, out of memory, 8 GB VRAM")), "from_pretrained"));
+  EXPECT_FALSE(any_of(proposals(told("llama.cpp with a context of 32k is out of memory")), "--parallel"));
   EXPECT_TRUE(any_of(proposals(told("darknet yolov4: CUDA Error: out of memory")), "subdivisions"));
   EXPECT_FALSE(
       any_of(proposals(told("comfyui with --lowvram is out of memory on 4gb vram")), "no_grad|optimizer.step"));
