@@ -29,7 +29,9 @@ constexpr std::array<std::string_view, 11> kProgram = {"train", "epoch", "batch"
                                                        "训练",  "微调",  "推理",  "学習",    "推論"};
 constexpr std::string_view kHostMemory =
     "cpu内存|cpu 内存|cpu memory|cpu ram|host memory|system ram|system memory|main memory|主机内存|系统内存|物理内存|"
-    "内存|ram$|メインメモリ|システムメモリ|memoryerror|cannot allocate memory";
+    "内存|ram$|メインメモリ|システムメモリ|memoryerror|cannot allocate memory|pcが固ま|データを全部|メモリに載せ|pc "
+    "freezes|computer freezes|machine freezes|"
+    "死机|电脑卡死";
 constexpr std::string_view kSharedMemory = "共享内存|共用内存|共有メモリ|shared memory|/dev/shm|shm-size|shm_size|shm$";
 // Where a program of this kind ends by a bus error, its batches found no room there.
 constexpr std::string_view kUsesSharedMemory = "dataloader|num_workers|docker|container|容器|コンテナ";

@@ -26,7 +26,7 @@ constexpr Situation kSituations[] = {
      "the graphs of past steps are kept: a loss summed or listed without .item(), a state that is not detached, or "
      "retain_graph=True",
      training_on_device,
-     {{log, 0.86, "retain_graph=true"},
+     {{log, 0.86, "retain_graph=true|retain_graph"},
       {log, 0.82,
        "total_loss += loss|running_loss += loss|epoch_loss += loss|loss_sum += loss|losses.append(loss)|"
        "outputs.append(|.append(output|.append(loss|.update(loss,"},
