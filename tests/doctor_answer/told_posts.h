@@ -389,6 +389,54 @@ constexpr ToldPost kEnglish[] = {
     {"stable-baselines3 replay buffer of 1M images: MemoryError / not enough RAM", "lean|buffer|host|less|smaller", ""},
     {"Isaac Gym 4096 envs out of memory on 8GB", "batch|input|env|fewer", ""},
     {"my server has 8 A100 but job fails with OOM since somebody left a zombie process", "end-other", ""},
+    {"CycleGAN generator and discriminator, batch size 4, 512x512\nRuntimeError: CUDA out of memory. Tried to allocate "
+     "64.00 MiB (GPU 0; 10.76 GiB total capacity; 9.01 GiB already allocated; 41.81 MiB free; 9.20 GiB reserved in "
+     "total by PyTorch)",
+     "micro-batch", ""},
+    {"Traceback (most recent call last):\n  File \"main.py\", line 80, in <module>\n    z = encoder.encode(x)\n  File "
+     "\"main.py\", line 90, in step\n    loss.backward()\n  File \"/site-packages/torch/_tensor.py\", line 307, in "
+     "backward\nRuntimeError: CUDA out of memory. Tried to allocate 64.00 MiB (GPU 0; 10.76 GiB total capacity; 9.01 "
+     "GiB already allocated; 41.81 MiB free; 9.20 GiB reserved in total by PyTorch)",
+     "micro-batch", ""},
+    {"I am training a chatbot (GPT-2) on conversations, batch 8\nRuntimeError: CUDA out of memory. Tried to allocate "
+     "64.00 MiB (GPU 0; 10.76 GiB total capacity; 9.01 GiB already allocated; 41.81 MiB free; 9.20 GiB reserved in "
+     "total by PyTorch)",
+     "micro-batch", ""},
+    {"text generation with GPT2, fine-tuning with run_clm.py per_device_train_batch_size 8\nRuntimeError: CUDA out of "
+     "memory. Tried to allocate 64.00 MiB (GPU 0; 10.76 GiB total capacity; 9.01 GiB already allocated; 41.81 MiB "
+     "free; 9.20 GiB reserved in total by PyTorch)",
+     "micro-batch|batch", ""},
+    {"training a prompt encoder with CLIP embeddings, batch_size=256\nRuntimeError: CUDA out of memory. Tried to "
+     "allocate 64.00 MiB (GPU 0; 10.76 GiB total capacity; 9.01 GiB already allocated; 41.81 MiB free; 9.20 GiB "
+     "reserved in total by PyTorch)",
+     "micro-batch", ""},
+    {"predict next frame, convlstm, training epoch 1\nRuntimeError: CUDA out of memory. Tried to allocate 64.00 MiB "
+     "(GPU 0; 10.76 GiB total capacity; 9.01 GiB already allocated; 41.81 MiB free; 9.20 GiB reserved in total by "
+     "PyTorch)",
+     "micro-batch|input", ""},
+    {"train.py --model demo_net --batch 16\nRuntimeError: CUDA out of memory. Tried to allocate 64.00 MiB (GPU 0; "
+     "10.76 GiB total capacity; 9.01 GiB already allocated; 41.81 MiB free; 9.20 GiB reserved in total by PyTorch)",
+     "micro-batch", ""},
+    {"contrastive embedding learning, SimCLR batch 512 on 11GB\nRuntimeError: CUDA out of memory. Tried to allocate "
+     "64.00 MiB (GPU 0; 10.76 GiB total capacity; 9.01 GiB already allocated; 41.81 MiB free; 9.20 GiB reserved in "
+     "total by PyTorch)",
+     "micro-batch", ""},
+    {"image captioning: encoder decoder training runs out of memory after the first epoch when it starts to generate "
+     "captions for validation\nRuntimeError: CUDA out of memory. Tried to allocate 64.00 MiB (GPU 0; 10.76 GiB total "
+     "capacity; 9.01 GiB already allocated; 41.81 MiB free; 9.20 GiB reserved in total by PyTorch)",
+     "eval|no-grad", ""},
+    {"I get this with batch size 32, with 16 it is fine\nRuntimeError: CUDA out of memory. Tried to allocate 64.00 MiB "
+     "(GPU 0; 10.76 GiB total capacity; 9.01 GiB already allocated; 41.81 MiB free; 9.20 GiB reserved in total by "
+     "PyTorch)",
+     "micro-batch", ""},
+    {"Deploying? no, just trying to pretrain BERT. deepspeed zero 2\nRuntimeError: CUDA out of memory. Tried to "
+     "allocate 64.00 MiB (GPU 0; 10.76 GiB total capacity; 9.01 GiB already allocated; 41.81 MiB free; 9.20 GiB "
+     "reserved in total by PyTorch)",
+     "micro-batch|shard|offload", ""},
+    {"speech recognition training with wav2vec2, transcripts of 15 s\nRuntimeError: CUDA out of memory. Tried to "
+     "allocate 64.00 MiB (GPU 0; 10.76 GiB total capacity; 9.01 GiB already allocated; 41.81 MiB free; 9.20 GiB "
+     "reserved in total by PyTorch)",
+     "micro-batch|sequence", ""},
 };
 
 constexpr ToldPost kChinese[] = {
@@ -575,6 +623,18 @@ constexpr ToldPost kChinese[] = {
     {"llama-factory webui 训练qwen2.5-3b，12G显卡，报OOM", "batch|qlora|quant|sequence|checkpoint|lora", ""},
     {"微调时爆显存，已经用了batch size 1 + gradient checkpointing + lora, 还能怎么办", "sequence|qlora|quant|offload",
      "micro-batch"},
+    {"对话模型训练 batch_size=8 爆显存\nRuntimeError: CUDA out of memory. Tried to allocate 64.00 MiB (GPU 0; 10.76 "
+     "GiB total capacity; 9.01 GiB already allocated; 41.81 MiB free; 9.20 GiB reserved in total by PyTorch)",
+     "micro-batch|batch", ""},
+    {"生成对抗网络训练 显存不足\nRuntimeError: CUDA out of memory. Tried to allocate 64.00 MiB (GPU 0; 10.76 GiB total "
+     "capacity; 9.01 GiB already allocated; 41.81 MiB free; 9.20 GiB reserved in total by PyTorch)",
+     "micro-batch|batch", ""},
+    {"图像生成模型 ddpm 从头训练 OOM\nRuntimeError: CUDA out of memory. Tried to allocate 64.00 MiB (GPU 0; 10.76 GiB "
+     "total capacity; 9.01 GiB already allocated; 41.81 MiB free; 9.20 GiB reserved in total by PyTorch)",
+     "micro-batch|input|checkpoint", ""},
+    {"目标检测模型训练,预测框太多\nRuntimeError: CUDA out of memory. Tried to allocate 64.00 MiB (GPU 0; 10.76 GiB "
+     "total capacity; 9.01 GiB already allocated; 41.81 MiB free; 9.20 GiB reserved in total by PyTorch)",
+     "micro-batch|input|find", ""},
 };
 
 constexpr ToldPost kJapanese[] = {
@@ -636,6 +696,9 @@ constexpr ToldPost kJapanese[] = {
     {"Whisperのファインチューニングで評価時にOOMになります", "eval|no-grad", ""},
     {"Gemma-2-27bを24GBのGPUで推論したい。メモリ不足になる", "quant|offload",
      "optimizer.step|gradient_checkpointing_enable|lora"},
+    {"画像生成GANの学習でメモリ不足\nRuntimeError: CUDA out of memory. Tried to allocate 64.00 MiB (GPU 0; 10.76 GiB "
+     "total capacity; 9.01 GiB already allocated; 41.81 MiB free; 9.20 GiB reserved in total by PyTorch)",
+     "micro-batch|input", "pipe.enable"},
 };
 
 }  // namespace headroom::doctor

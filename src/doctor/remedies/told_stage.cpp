@@ -72,7 +72,8 @@ constexpr StageWords kStages[] = {
      "dataset|加载数据",
      "train|finetun|fine-tun|微调|训练|学習|resum"},
     {ToldStage::training,
-     "p-tuning|ptuning|p tuning|prefix tuning|prompt tuning|instruction tuning|per_device|gradient_accum|learning_rate|"
+     "contrastive|self-supervised|simclr|gan$|cyclegan|p-tuning|ptuning|p tuning|prefix tuning|prompt "
+     "tuning|instruction tuning|per_device|gradient_accum|learning_rate|"
      "lora_r|lora_alpha|lora_target|peft|train$|training|trains$|trainer|train.|train_|train-|finetune|finetuning|fine-"
      "tune|fine-tuning|fine tune|"
      "fine tuning|finetuning|epoch|backward|backprop|optimizer|loss$|losses|gradient|learning rate|sft$|dpo$|grpo|ppo|"

@@ -43,6 +43,10 @@ Evidence tuned_by_words(const CaseView& view) {
   return {0.86, "a diffusion model is fine-tuned"};
 }
 bool sampling(const CaseView& view) {
+  // "画像生成GANの学習": a training by its words, and no frames of a pipeline.
+  const bool trains = view.story().task == ToldTask::training && !view.phase("inference") && view.message() &&
+                      view.message()->frames.empty() && !speaks_of_diffusion(view);
+  if (trains) return false;
   return any_pool_device(view) && view.reinforcement_library().empty() && !going_backward(view) &&
          !says(view, kKohyaScripts) && !says(view, kTrainingScripts) && !tuned(view);
 }
