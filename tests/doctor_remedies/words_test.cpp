@@ -3,6 +3,7 @@
 
 #include "doctor/remedies/model_words.h"
 #include "doctor/remedies/told_stage.h"
+#include "doctor/remedies/tried.h"
 
 namespace headroom::doctor {
 namespace {
@@ -47,6 +48,51 @@ TEST(Words, NameADevice) {
   EXPECT_FALSE(gpu_in_words("8x4090"));
   EXPECT_FALSE(gpu_in_words("4 3090"));
   EXPECT_FALSE(gpu_in_words("step 14090"));
+}
+
+TEST(Words, NameTheStageInThreeLanguages) {
+  const auto stage = [](const char* log, ToldStage each) { return !told_stage(log, each).empty(); };
+  EXPECT_TRUE(stage("保存checkpoint的时候报显存不足", ToldStage::saving));
+  EXPECT_TRUE(stage("训练到save_steps保存checkpoint的时候显存不足", ToldStage::saving));
+  EXPECT_TRUE(stage("モデルをマージするとメモリが足りずに落ちる", ToldStage::merging));
+  EXPECT_TRUE(stage("the conversion to gguf is killed", ToldStage::converting));
+  EXPECT_TRUE(stage("awq量化的时候爆显存", ToldStage::quantising));
+  EXPECT_FALSE(stage("4bit量化微调爆显存", ToldStage::quantising)) << "a training";
+  EXPECT_TRUE(stage("编译flash-attention的时候内存爆满", ToldStage::building));
+  EXPECT_FALSE(stage("torch.compile runs out of memory", ToldStage::building));
+  EXPECT_TRUE(stage("after loading a checkpoint to continue it goes out of memory", ToldStage::resuming));
+  EXPECT_FALSE(stage("killed while loading checkpoint shards", ToldStage::resuming));
+}
+
+TEST(Words, TellWhetherItTrains) {
+  EXPECT_EQ(told_task("fine-tuning on my data is out of memory"), ToldTask::training);
+  EXPECT_EQ(told_task("a pretrained model, the chat is out of memory"), ToldTask::prediction);
+  EXPECT_EQ(told_task("训练好的模型推理时显存不足"), ToldTask::prediction);
+  EXPECT_EQ(told_task("the training works, inference runs out of memory"), ToldTask::prediction);
+  EXPECT_EQ(told_task("out of memory"), ToldTask::unknown);
+  EXPECT_EQ(told_task("merging the lora of my training is out of memory"), ToldTask::prediction);
+}
+
+TEST(Words, TellWhoEndedIt) {
+  EXPECT_FALSE(told_killed("the process got killed").empty());
+  EXPECT_FALSE(told_killed("进程被系统kill了").empty());
+  EXPECT_TRUE(told_killed("i killed the other process").empty());
+}
+
+TEST(Words, NameTheSizeOfADevice) {
+  EXPECT_EQ(device_in_words("24g显存"), 24 * 0x1p30);
+  EXPECT_EQ(device_in_words("a 12 gb gpu and 64 gb ram"), 12 * 0x1p30);
+  EXPECT_FALSE(device_in_words("64 gb ram, a 30 gb file"));
+  EXPECT_TRUE(several_devices_in_words("8卡训练"));
+  EXPECT_TRUE(several_devices_in_words("4 x a100"));
+  EXPECT_FALSE(several_devices_in_words("单卡 18卡顿"));
+}
+
+TEST(Words, TellWhatWasTriedInVain) {
+  EXPECT_TRUE(tried_in_vain("even with gradient_checkpointing it is out of memory", "checkpointing"));
+  EXPECT_TRUE(tried_in_vain("使用torch.cuda.empty_cache()不起作用", "empty-cache"));
+  EXPECT_FALSE(tried_in_vain("i set num_workers=4. it is still killed", "fewer-workers"));
+  EXPECT_FALSE(tried_in_vain("even with a batch of 1", "checkpointing"));
 }
 
 }  // namespace

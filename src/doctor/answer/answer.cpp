@@ -33,7 +33,7 @@ void apply_overrides(const Request& request, Job& job) {
 // The job when only --model is given: the server that the log shows, else a PyTorch script with the usual settings.
 Job bare_job(const Request& request, const Case& incident) {
   const std::string_view reinforcement = reinforcement_of(incident.log_text);
-  const Job shown = job_of_log(incident, main_message(incident), reinforcement);
+  const Job shown = job_of_log(incident, main_message(incident), reinforcement, read_story(incident.log_text).task);
   Job job;
   job.system = server_system(shown.system) ? shown.system : System::pytorch_script;
   job.task = shown.task;

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "doctor/answer/log_command.h"
 #include "doctor/config/setting.h"
+#include "doctor/remedies/told_stage.h"
 #include "doctor/snapshot/read_snapshot.h"
 #include "formats/file.h"
 #include "formats/pickle_reader.h"
@@ -44,6 +45,16 @@ std::string read_head(std::istream& in, size_t limit) {
 bool is_modelfile(const std::string& text) {
   const std::string lines = "\n" + lower(text);
   return lines.find("\nfrom ") != std::string::npos && lines.find("\nparameter ") != std::string::npos;
+}
+
+// A person's words beside a command or a script.
+bool tells_of_failure(const std::string& text) {
+  bool told = false;
+  each_sentence(text, [&](std::string_view sentence) {
+    told = !told_killed(sentence).empty() || !told_out_of_memory(sentence).empty();
+    return told;
+  });
+  return told;
 }
 
 std::vector<std::string> rows_of(const std::string& text) {
@@ -209,6 +220,7 @@ class Reader {
   // A short text without memory messages that a reader accepts is a configuration.
   bool is_config(const std::string& text, const std::string& name) {
     if (text.empty() || text.find('\0') != std::string::npos || !scan_log(text).messages.empty()) return false;
+    if (tells_of_failure(lower(text))) return false;
     try {
       read_config_text(name, text);
     } catch (const Error&) {

@@ -14,50 +14,100 @@ bool says(const std::string& log, const std::array<std::string_view, N>& words) 
                      [&](std::string_view word) { return log.find(word) != std::string::npos; });
 }
 
-constexpr std::array<std::string_view, 8> kHost = {"cpu内存",     "cpu 内存",   "cpu memory", "cpu ram",
-                                                   "host memory", "system ram", "主机内存",   "内存暴涨"};
-constexpr std::array<std::string_view, 9> kRanOut = {"oom", "out of memory", "killed", "exhaust", "crash",
-                                                     "爆",  "溢出",          "不足",   "崩"};
-constexpr std::array<std::string_view, 5> kDevice = {"cuda", "vram", "gpu memory", "显存", "hip out of memory"};
 constexpr std::array<std::string_view, 4> kTorch = {"torch", "site-packages/transformers", "accelerate", "deepspeed"};
 constexpr std::array<std::string_view, 8> kTensorflow = {
     "tensorflow", "err == cudasuccess", "tf.session", "keras", "model.fit(",
     "tf.data",    "import tensorflow",  "tf.config"};
-constexpr std::array<std::string_view, 2> kJax = {"jaxlib", "jax."};
+constexpr std::array<std::string_view, 8> kJax = {"jaxlib", "jax.",      "pi0_",     "maxtext",
+                                                  "t5x",    "alphafold", "levanter", "import jax"};
 
-constexpr std::array<std::string_view, 12> kDeviceInWords = {"cuda", "vram", "gpu", "显存", "显卡", "a100",
-                                                             "h100", "rtx",  "gtx", "4090", "3090", "v100"};
-constexpr std::array<std::string_view, 8> kProgram = {"train",    "epoch",     "batch", "finetun",
-                                                      "fine-tun", "inference", "训练",  "学習"};
-// "64g ram", "of ram": host memory, unless the line names a device.
-constexpr std::string_view kRam = "ram$|内存";
+constexpr std::string_view kDeviceMemory =
+    "显存|顯存|vram|cuda|gpu memory|gpu内存|gpu 内存|gpuメモリ|gpu メモリ|hip out";
+constexpr std::array<std::string_view, 16> kDevice = {"cuda", "vram", "gpu",  "显存", "显卡", "a100", "h100", "rtx",
+                                                      "gtx",  "4090", "3090", "v100", "顯存", "单卡", "多卡", "卡"};
+constexpr std::array<std::string_view, 11> kProgram = {"train", "epoch", "batch", "finetun", "fine-tun", "inference",
+                                                       "训练",  "微调",  "推理",  "学習",    "推論"};
+constexpr std::string_view kHostMemory =
+    "cpu内存|cpu 内存|cpu memory|cpu ram|host memory|system ram|system memory|main memory|主机内存|系统内存|物理内存|"
+    "内存|ram$|メインメモリ|システムメモリ|memoryerror|cannot allocate memory|pcが固ま|データを全部|メモリに載せ|pc "
+    "freezes|computer freezes|machine freezes|"
+    "死机|电脑卡死";
+constexpr std::string_view kSharedMemory = "共享内存|共用内存|共有メモリ|shared memory|/dev/shm|shm-size|shm_size|shm$";
+// Where a program of this kind ends by a bus error, its batches found no room there.
+constexpr std::string_view kUsesSharedMemory = "dataloader|num_workers|docker|container|容器|コンテナ";
 
-// The first line for which `fits` returns true, else empty.
+constexpr std::string_view kFullFile = "errno 28|no space left on device";
+// Stages that only the host knows.
+constexpr std::string_view kPreparing =
+    "llama-quantize|llama.cpp quantize|convert_hf|convert-hf|to "
+    "gguf|preprocess|pre-process|tokeniz|tokenis|read_csv|loading data|load the data|loading the data|data loading|"
+    "预处理|加载数据|读取数据|数据处理|前処理|トークナイズ|データの読み込み|データを読み込";
+constexpr std::string_view kSilentExit =
+    "静默退出|闪退|请按任意键继续|silently exit|exits silently|silent exit|closes itself|without any error|"
+    "without error message|no error message|エラーなしで落ち|エラーも出ず";
+constexpr std::string_view kLoading = "loading|load model|from_pretrained|加载|载入|読み込み|ロード";
+
+bool of_device(std::string_view clause) { return !any_word(clause, kDeviceMemory).empty(); }
+bool of_shared(std::string_view clause) { return !any_word(clause, kSharedMemory).empty(); }
+bool of_host(std::string_view clause) {
+  if (of_device(clause) || of_shared(clause)) return false;
+  return !any_word(clause, kHostMemory).empty() || !any_word(clause, kPreparing).empty();
+}
+bool says_ran_out(std::string_view text) { return !told_out_of_memory(text).empty(); }
+bool says_killed(std::string_view text) { return !told_killed(text).empty(); }
+
+// The first sentence that has a clause for which `fits` says true; empty where none is.
 template <typename Fits>
-std::string first_line(const std::string& log, Fits fits) {
-  for (size_t at = 0; at < log.size();) {
-    const size_t end = std::min(log.find('\n', at), log.size());
-    std::string line = log.substr(at, end - at);
-    if (fits(line)) return line;
-    at = end + 1;
-  }
-  return {};
-}
-
-bool of_host(const std::string& line) {
-  return says(line, kHost) || (!says(line, kDeviceInWords) && !any_word(line, kRam).empty());
-}
-
-std::string line_of_host(const std::string& log) {
-  return first_line(log, [](const std::string& line) {
-    return of_host(line) && (says(line, kRanOut) || !told_out_of_memory(line).empty());
+std::string first_sentence(const std::string& log, Fits fits) {
+  std::string found;
+  each_sentence(log, [&](std::string_view sentence) {
+    each_clause(sentence, [&](std::string_view clause) {
+      if (fits(clause)) found = sentence;
+      return !found.empty();
+    });
+    return !found.empty();
   });
+  return found;
+}
+bool any_clause(const std::string& log, bool (*fits)(std::string_view)) { return !first_sentence(log, fits).empty(); }
+
+std::string told_of_shared_memory(const std::string& log) {
+  std::string line = first_sentence(
+      log, [](std::string_view clause) { return of_shared(clause) && (says_ran_out(clause) || says_killed(clause)); });
+  if (line.empty())
+    line = first_sentence(log, [](std::string_view clause) { return !any_word(clause, kFullFile).empty(); });
+  if (line.empty() && !any_word(log, kUsesSharedMemory).empty())
+    line = first_sentence(log, [](std::string_view clause) { return !any_word(clause, "bus error").empty(); });
+  return line;
 }
 
-// The line about a device's memory, if the log names a device, or is about training and does not mention host memory.
-std::string line_of_device(const std::string& log) {
-  if (!says(log, kDeviceInWords) && (!says(log, kProgram) || !first_line(log, of_host).empty())) return {};
-  return first_line(log, [](const std::string& line) { return !told_out_of_memory(line).empty() && !of_host(line); });
+// A device's memory: by its name, or where the log speaks of a device or a program and of no host memory.
+std::string told_of_device(const std::string& log, bool by_name) {
+  if (by_name)
+    return first_sentence(
+        log, [](std::string_view clause) { return of_device(clause) && says_ran_out(clause) && !says_killed(clause); });
+  if (!says(log, kDevice) && (!says(log, kProgram) || any_clause(log, of_host))) return {};
+  if (any_clause(log, says_killed)) return {};
+  return first_sentence(log, [](std::string_view clause) { return says_ran_out(clause) && !of_host(clause); });
+}
+
+std::string told_of_host(const std::string& log, bool by_name) {
+  const auto failed = [](std::string_view text) { return of_host(text) && (says_ran_out(text) || says_killed(text)); };
+  if (by_name) {
+    std::string found = first_sentence(log, failed);
+    if (!found.empty()) return found;
+    each_sentence(log, [&](std::string_view sentence) {
+      if (failed(sentence)) found = sentence;
+      return !found.empty();
+    });
+    return found;
+  }
+  std::string line = first_sentence(log, says_killed);
+  if (line.empty() && any_clause(log, of_host)) line = first_sentence(log, says_ran_out);
+  // A program that ends without a word while it loads a model.
+  if (line.empty() && !any_word(log, kLoading).empty())
+    line = first_sentence(log, [](std::string_view clause) { return !any_word(clause, kSilentExit).empty(); });
+  return line;
 }
 
 Message told(std::string line, std::string framework) {
@@ -71,19 +121,28 @@ Message told(std::string line, std::string framework) {
 
 void take_told(Case& incident) {
   const std::string& log = incident.log_text;
-  if (std::string line = line_of_device(log); !line.empty()) {
-    incident.messages.push_back(told(std::move(line), "pytorch-cuda"));
-    return;
+  const auto take = [&](std::string line, const char* framework, const char* phase, const char* hint) {
+    if (line.empty()) return false;
+    Message message = told(std::move(line), framework);
+    message.phase = phase;
+    message.hints = {hint};
+    incident.messages.push_back(std::move(message));
+    return true;
+  };
+  if (take(told_of_shared_memory(log), "pytorch-dataloader", "data", "host_shm")) return;
+  // "GPU内存", and later only "内存": a device's.
+  const bool gpu = log.find("gpu内存") != std::string::npos || log.find("gpu 内存") != std::string::npos;
+  if (gpu && take(first_sentence(log, says_ran_out), "pytorch-cuda", "unknown", "no_numbers")) return;
+  // It ends without a word: no device says so.
+  const bool silent = !any_word(log, kSilentExit).empty() && !any_word(log, kLoading).empty();
+  if (silent && take(told_of_host(log, false), "host", "host_ram", "host_ram")) return;
+  for (const bool by_name : {true, false}) {
+    if (take(told_of_device(log, by_name), "pytorch-cuda", "unknown", "no_numbers")) return;
+    if (take(told_of_host(log, by_name), "host", "host_ram", "host_ram")) return;
   }
-  if (says(log, kDevice)) return;
-  std::string line = line_of_host(log);
-  if (line.empty() && !first_line(log, of_host).empty())
-    line = first_line(log, [](const std::string& each) { return !told_out_of_memory(each).empty(); });
-  if (line.empty()) return;
-  Message message = told(std::move(line), "host");
-  message.phase = "host_ram";
-  message.hints = {"host_ram"};
-  incident.messages.push_back(std::move(message));
+  // A short text that says no more than this is of a device more often than not.
+  constexpr size_t kShort = 4096;
+  if (log.size() < kShort) take(first_sentence(log, says_ran_out), "pytorch-cuda", "unknown", "no_numbers");
 }
 
 }  // namespace

@@ -183,7 +183,9 @@ void add_torch_other_recognisers(std::vector<Recogniser>& table) {
   table.push_back({"bare_host_allocation", "cannotallocatememory", bare_host_allocation});
   table.push_back({"data_loader", "dataloaderworker(pid", data_loader});
   table.push_back({"worker_shm", "insufficientsharedmemory", worker_shared_memory});
-  table.push_back({"paging_file", "pagingfileistoosmall", paging_file});
+  for (const std::string_view words :
+       {"pagingfileistoosmall", "页面文件太小", "頁面檔太小", "分页文件太小", "ページングファイルが小さすぎ"})
+    table.push_back({"paging_file", words, paging_file});
   table.push_back({"torch_shm", "unabletowritetofile<", torch_shared_memory});
   table.push_back({"torch_shm", "unabletoopensharedmemoryobject", torch_shared_memory});
   table.push_back({"torch_shm", "unabletoresizefile", torch_shared_memory});

@@ -219,7 +219,8 @@ std::string verdict(const Report& report) {
     return d.host ? fmt::format("{} estimated. Add --host-memory 256GB", need)
                   : fmt::format("{} needed per GPU. Add --gpu NAME or --capacity 24GiB", need);
   const std::string of = fmt::format("of {}", figure(*d.limit_bytes));
-  // The log shows a failure although even the high end fits.
+  if (!d.fits && !report.incident.messages.empty()) return fmt::format("cannot tell: {}", d.doubt);
+  // The log shows a failure where even the upper end has room.
   const int64_t high = (d.host ? estimate->host_high_bytes : estimate->high_bytes) * processes;
   if (!report.incident.messages.empty() && high <= *d.limit_bytes && d.proposed_set().empty())
     return fmt::format("cannot tell: it failed, and the estimate of {} {} does not explain it. {}", need, of,

@@ -47,7 +47,8 @@ Pool pool_of(const Case& incident) {
   const Message* message = main_message(incident);
   if (!message) return Pool::device;
   if (contains(message->hints, "dev_shm") || contains(message->hints, "host_shm") ||
-      message->text.find("/dev/shm") != std::string::npos || message->text.find("shared memory") != std::string::npos)
+      contains(message->hints, "shared_memory") || message->text.find("/dev/shm") != std::string::npos ||
+      message->text.find("shared memory") != std::string::npos)
     return Pool::shared_memory;
   constexpr std::array<std::string_view, 6> host{"linux-oom",  "slurm",       "launcher",
                                                  "kubernetes", "pytorch-cpu", "pytorch-dataloader"};

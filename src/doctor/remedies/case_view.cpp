@@ -123,7 +123,8 @@ CaseView::CaseView(const Case& incident, const Estimator& estimator)
   log_text_ = incident.log_text + text_of(message_);
   reinforcement_library_ = reinforcement_of(log_text_);
   if (reinforcement_library_.empty()) reinforcement_library_ = reinforcement_of(incident.setup_text);
-  job_ = incident.job ? *incident.job : job_of_log(incident, message_, reinforcement_library_);
+  story_ = read_story(incident.log_text);
+  job_ = incident.job ? *incident.job : job_of_log(incident, message_, reinforcement_library_, story_.task);
   if (message_) figures_ = figures_of(*message_);
   if (!reinforcement_library_.empty() && figures_.foreign) {
     // The library's own server may be another process, or be in this one outside PyTorch's allocator.

@@ -5,6 +5,7 @@
 #include "doctor/remedies/option_text.h"
 #include "doctor/remedies/remedy.h"
 #include "doctor/remedies/technique.h"
+#include "doctor/remedies/told_stage.h"
 
 namespace headroom::doctor {
 
@@ -22,6 +23,7 @@ class CaseView {
   const std::optional<ModelShape>& shape() const { return incident_.shape; }
   Style style() const { return style_; }
 
+  const Story& story() const { return story_; }  // what the log's words tell
   bool training() const { return job_.task == Task::train; }
   bool serving() const { return job_.task == Task::serve; }
   bool phase(std::string_view name) const { return message_ && message_->phase == name; }
@@ -90,6 +92,7 @@ class CaseView {
   Job job_;
   std::string log_text_;  // includes the message's text and frames
   std::string_view reinforcement_library_;
+  Story story_;
   const Message* message_ = nullptr;
   MessageFigures figures_;
   Balance balance_;

@@ -13,6 +13,9 @@ std::vector<Cause> rank_causes(const CaseView& view, const std::vector<Seen>& se
 
 // The causes by group.
 void device_causes(const CaseView& view, std::vector<Cause>& causes);  // figures of a device message
+// The log says that it failed while it evaluated or saved: the steps of the training fit.
+inline constexpr std::string_view kBesideTheSteps = "it failed beside the steps, which the estimate is of";
+bool failed_beside_the_steps(const CaseView& s);
 void job_causes(const CaseView& view, std::vector<Cause>& causes);     // the estimate's terms
 void phase_causes(const CaseView& view, std::vector<Cause>& causes);   // phase, host, servers
 void growth_causes(const CaseView& view, std::vector<Cause>& causes);  // memory over time

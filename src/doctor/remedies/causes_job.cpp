@@ -48,11 +48,19 @@ void server(const CaseView& s, int64_t limit, std::vector<Cause>& causes) {
 
 }  // namespace
 
+bool failed_beside_the_steps(const CaseView& s) {
+  if (!s.message() || !s.training()) return false;
+  for (const ToldStage stage : {ToldStage::evaluation, ToldStage::saving})
+    if (!s.story().at(stage).empty()) return true;
+  return s.phase("checkpoint_save");
+}
+
 void job_causes(const CaseView& s, std::vector<Cause>& causes) {
   const std::optional<Estimate>& estimate = s.incident().estimate;
   if (!estimate || !s.balance().limit || s.pool() != Pool::device || !s.shape()) return;
   const int64_t limit = *s.balance().limit;
   if (s.serving()) return s.message() ? void() : server(s, limit, causes);
+  if (failed_beside_the_steps(s)) return;  // the steps fit
   const bool fitting = fits(estimate->likely_bytes, limit);
   if (fitting && !s.message()) return;
   int64_t constant = 0, varying = 0;

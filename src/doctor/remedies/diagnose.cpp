@@ -72,7 +72,8 @@ void name_surest(Diagnosis& diagnosis, std::vector<Remedy>& remedies) {
 
 // Remedies of the set replace those of the list, because the set may use another size.
 void choose_set(const CaseView& view, std::vector<Remedy>& remedies, Diagnosis& diagnosis) {
-  // When the job itself is in doubt, do not look for a set that would only remove the doubt (a cut to some length).
+  if (failed_beside_the_steps(view)) return;  // the steps fit as they are
+  // Where the job itself is in doubt no set is sought that would only end the doubt (a cut at some length).
   std::optional<FittingSet> set;
   if (view.doubt_after({}).empty()) set = smallest_fitting_set(view, remedies, true);
   // A larger device is easy to prove; a set that is likely to fit on this device helps more.
@@ -136,13 +137,14 @@ Diagnosis diagnose(const Case& incident, const Estimator& estimator) {
   diagnosis.limit_bytes = view.balance().limit;
   diagnosis.host = view.pool() != Pool::device;
   const bool estimated = incident.estimate && diagnosis.limit_bytes;
-  if (!incident.messages.empty())
+  const bool beside = failed_beside_the_steps(view);
+  if (!incident.messages.empty() && !(beside && incident.estimate))
     diagnosis.fits = false;
-  else if (estimated)
+  else if (estimated && !beside)
     diagnosis.fits = proven_fit(view);
-  if (estimated) diagnosis.doubt = view.doubt_after({});
+  if (estimated) diagnosis.doubt = beside ? std::string(kBesideTheSteps) : view.doubt_after({});
   if (!diagnosis.fits.value_or(false) && estimated) choose_set(view, findings.remedies, diagnosis);
-  if (diagnosis.doubt.empty() && !diagnosis.likely_set.empty())
+  if (!beside && diagnosis.doubt.empty() && !diagnosis.likely_set.empty())
     diagnosis.doubt = view.doubt_after(diagnosis.set_changes);
   order(diagnosis, findings.remedies);
   name_surest(diagnosis, findings.remedies);

@@ -37,10 +37,26 @@ bool any_between(std::string_view text, std::initializer_list<std::string_view> 
                      [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
 }
 
+// "バッチサイズを1に", "批大小为1".
+bool one_in_other_words(const std::string& log) {
+  for (const std::string_view word : {"バッチサイズ", "批大小", "批次大小", "批量大小", "批处理大小"})
+    for (size_t at = log.find(word); at != std::string::npos; at = log.find(word, at + 1))
+      if (size_behind(log, at + word.size()) == 1) return true;
+  // "batch 1, ...", "bs=1", at the end of a clause: a loop counts its batches otherwise.
+  for (const std::string_view word : {"batch 1", "batch=1", "bs=1", "bs 1", "batch为1", "batch是1"})
+    for (size_t at = log.find(word); at != std::string::npos; at = log.find(word, at + 1)) {
+      const size_t end = at + word.size();
+      const bool ends = end == log.size() || std::string_view(",.\n;").find(log[end]) != std::string_view::npos ||
+                        log.compare(end, 3, "，") == 0 || log.compare(end, 3, "。") == 0;
+      if (ends && (at == 0 || std::isalpha(static_cast<unsigned char>(log[at - 1])) == 0)) return true;
+    }
+  return false;
+}
+
 }  // namespace
 
 bool batch_of_one(const std::string& log) {
-  bool stated = false;
+  bool stated = one_in_other_words(log);
   for (size_t at = log.find("batch"); at != std::string::npos; at = log.find("batch", at + 5)) {
     const size_t size = log.find("size", at + 5);
     if (size == std::string::npos || size > at + 6 || of_evaluation(log, at)) continue;

@@ -21,11 +21,20 @@ constexpr std::array<std::string_view, 10> kThird = {
     "zero 3",      "zero3",        "stage3.py",    "optimizer_stage3", "partition_parameters.py"};
 constexpr std::array<std::string_view, 8> kSecond = {"zero stage2", "zero stage 2", "zero_stage 2", "zero-stage 2",
                                                      "zero-2",      "zero 2",       "zero2",        "stage_1_and_2.py"};
-// Words of Ollama's Modelfile; Ollama runs llama.cpp.
+// PyTorch's own, named as an option or a class: it divides weights, gradients and states.
+constexpr std::array<std::string_view, 5> kFullyShard = {"--fsdp", "fullyshardeddataparallel", "full_shard",
+                                                         "enable_fsdp", "fsdp_config"};
+// Of Ollama's file, which runs llama.cpp.
 constexpr std::array<std::string_view, 2> kModelfile = {"parameter num_ctx", "parameter num_gpu"};
 
 constexpr std::array<std::string_view, 9> kTrainingWords = {"train", "finetun", "fine-tun", "lora", "grpo",
                                                             "ppo",   "dpo",     "微调",     "训练"};
+
+constexpr std::array<std::string_view, 3> kLlamaCpp = {"llama.cpp", "llama-cpp", "llama_cpp"};
+constexpr std::array<std::string_view, 8> kStrictTraining = {"train", "finetun", "fine-tun", "grpo",
+                                                             "ppo",   "dpo",     "微调",     "训练"};
+constexpr std::array<std::string_view, 7> kServingWords = {"deploy", "部署", "startup", "server",
+                                                           "serve",  "启动", "起動"};
 
 struct LogMark {
   std::string_view part;
@@ -46,6 +55,7 @@ constexpr LogMark kLogMarks[] = {
     {"capture cuda graph begin", System::sglang},
     {"text_generation_launcher", System::tgi},
     {"text-generation-launcher", System::tgi},
+    {"text-generation-inference", System::tgi},
     {"llama_model_load", System::llama_server},
     {"llama_new_context", System::llama_server},
     {"llama_kv_cache", System::llama_server},
@@ -62,18 +72,33 @@ constexpr LogMark kLogMarks[] = {
     {"vllm v0.", System::vllm},
 };
 
+// By its frames, or else by what the log says: a message alone is taken for a training's.
+bool predicts(const Message& message, ToldTask told) {
+  if (message.phase == "inference") return true;
+  for (const std::string_view of_a_step :
+       {"backward", "optimizer_step", "optimizer_init", "training", "checkpoint_save", "eval"})
+    if (message.phase == of_a_step) return false;
+  return told == ToldTask::prediction;
+}
+
 }  // namespace
 
 System system_of_log(const std::string& log) {
   for (const LogMark& mark : kLogMarks)
     if (log.find(mark.part) != std::string::npos) return mark.system;
-  // The name alone counts only if nothing trains: a training may run vLLM for its rollouts.
-  const bool named = log.find("vllm") != std::string::npos;
-  return named && !any_in(log, kTrainingWords) ? System::vllm : System::unknown;
+  // The bare name, where nothing trains: a training may have a server for its rollouts.
+  // Adapters are served too.
+  if (any_in(log, kTrainingWords) && !(any_in(log, kServingWords) && !any_in(log, kStrictTraining)))
+    return System::unknown;
+  if (log.find("vllm") != std::string::npos) return System::vllm;
+  const bool quantises = log.find("quantize") != std::string::npos || log.find("convert") != std::string::npos;
+  return any_in(log, kLlamaCpp) && !quantises ? System::llama_server : System::unknown;
 }
 
 std::string_view reinforcement_of(const std::string& log) {
-  if (log.find("actor_rollout_ref") != std::string::npos || find_word(log, "verl$") != std::string::npos) return "verl";
+  if (log.find("actor_rollout_ref") != std::string::npos || find_word(log, "verl$") != std::string::npos ||
+      find_word(log, "easyr1") != std::string::npos)
+    return "verl";
   return log.find("openrlhf") != std::string::npos ? "openrlhf" : "";
 }
 
@@ -81,7 +106,7 @@ bool server_system(System system) {
   return system == System::vllm || system == System::sglang || system == System::tgi || system == System::llama_server;
 }
 
-Job job_of_log(const Case& incident, const Message* message, std::string_view reinforcement) {
+Job job_of_log(const Case& incident, const Message* message, std::string_view reinforcement, ToldTask told) {
   Job job;
   job.batch.micro = incident.micro_batch;
   if (!job.batch.micro && batch_of_one(incident.log_text)) job.batch.micro = 1;
@@ -95,8 +120,10 @@ Job job_of_log(const Case& incident, const Message* message, std::string_view re
     if (const System named = system_of_log(incident.log_text); named != System::unknown) job.system = named;
   if (server_system(job.system)) {
     job.task = Task::serve;
+  } else if (!message && told == ToldTask::prediction) {
+    job.task = Task::infer;
   } else if (message) {
-    job.task = message->phase == "inference" ? Task::infer : Task::train;
+    job.task = predicts(*message, told) ? Task::infer : Task::train;
     take_sharding_of_log(incident.log_text, job);
   }
   return job;
@@ -106,7 +133,11 @@ void take_sharding_of_log(const std::string& log, Job& job) {
   if (job.task != Task::train || job.parallel.sharding) return;
   if (log.find("colossal") != std::string::npos) return;  // it has its own ZeRO, without DeepSpeed's options
   const bool third = any_in(log, kThird), second = any_in(log, kSecond);
-  if (third == second) return;  // neither, or a comparison of both
+  if (!third && !second && any_in(log, kFullyShard)) {
+    job.parallel.sharding = Sharding::zero3;
+    return;
+  }
+  if (third == second) return;  // none, or a comparison of both
   job.parallel.sharding = third ? Sharding::zero3 : Sharding::zero2;
   job.parallel.deepspeed = true;
   if (job.system == System::unknown || job.system == System::pytorch_script) job.system = System::deepspeed;

@@ -6,6 +6,7 @@
 
 #include "doctor/config/job.h"
 #include "doctor/remedies/remedy.h"
+#include "doctor/remedies/told_stage.h"
 
 namespace headroom::doctor {
 
@@ -16,11 +17,12 @@ System system_of_log(const std::string& log);
 // The reinforcement learning library ("verl", "openrlhf") whose rollout server shares the devices with the training;
 // empty for others.
 std::string_view reinforcement_of(const std::string& log);
-bool server_system(System system);  // whether it serves models
-// System, task and sharding of the program that wrote the log of `incident`. `message`: the failure's main message or
-// null. `reinforcement`: see above.
-Job job_of_log(const Case& incident, const Message* message, std::string_view reinforcement);
-// Does not change a job that states its sharding.
+bool server_system(System system);  // a server of models
+// System, task and sharding of the program whose log `incident` holds. `message`: the one that stands for the failure,
+// or null; `reinforcement`: as above; `told`: what
+// its words tell.
+Job job_of_log(const Case& incident, const Message* message, std::string_view reinforcement, ToldTask told);
+// A job that says how it shards is left as it is.
 void take_sharding_of_log(const std::string& log, Job& job);
 
 }  // namespace headroom::doctor

@@ -76,6 +76,54 @@ std::optional<Gpu> gpu_in_words(const std::string& text) {
   return found;
 }
 
+std::optional<double> device_in_words(const std::string& text) {
+  constexpr std::string_view kDevice =
+      "gpu|vram|显存|显卡|顯存|的卡|单卡|3090|4090|2080|3080|4080|3060|4060|1080|v100|a100|h100|a10|l4$|t4$|p100|p40|"
+      "a6000|"
+      "graphics card|video card|card$|colab";
+  constexpr std::string_view kHost = " ram|ram$|内存|memory of the host|データ|数据|disk|硬盘|model|模型";
+  constexpr size_t kAround = 16;
+  std::optional<double> least;
+  for (size_t at = text.find('g'); at != std::string::npos; at = text.find('g', at + 1)) {
+    const size_t digits = at > 0 && text[at - 1] == ' ' ? at - 1 : at;
+    const size_t begin = begin_of_number(text, digits);
+    size_t end = at + 1;
+    for (const std::string_view rest : {"ib", "b"})
+      if (text.compare(end, rest.size(), rest) == 0) {
+        end += rest.size();
+        break;
+      }
+    if (begin == digits || (end < text.size() && in_a_word(text[end])) || (begin > 0 && in_a_word(text[begin - 1])))
+      continue;
+    const double size = std::strtod(text.c_str() + begin, nullptr);
+    if (size < 2 || size > 200) continue;
+    const std::string_view all = text, behind = all.substr(end, kAround);
+    const std::string_view before = all.substr(begin < kAround ? 0 : begin - kAround, std::min(begin, kAround));
+    const std::string_view first = behind.substr(0, std::min(behind.find_first_of(",.;，。、"), size_t{8}));
+    if (!any_word(first, kHost).empty()) continue;
+    const bool near = !any_word(behind, kDevice).empty() || !any_word(before, kDevice).empty();
+    if (near && (!least || size * 0x1p30 < *least)) least = size * 0x1p30;
+  }
+  return least;
+}
+
+bool several_devices_in_words(const std::string& text) {
+  constexpr std::string_view kSeveral =
+      "多卡|双卡|两张|两块|两卡|三张|四张|四卡|八卡|张卡|块卡|多gpu|多张|multi-gpu|multi gpu|multiple gpus|two gpus|"
+      "several gpus|four gpus|eight gpus|all gpus|both gpus|gpus|複数のgpu|複数gpu|2枚|4枚|8枚";
+  if (!any_word(text, kSeveral).empty()) return true;
+  // "8卡", "4张", "2块", "8 x a100"
+  for (const std::string_view counted : {"卡", "张", "块", "x a100", "xa100", "x h100", "xh100", "*a100", "x v100",
+                                         "*v100", " a100s", "*3090", "*4090", "x3090", "x4090", "x 3090", "x 4090"})
+    for (size_t at = text.find(counted); at != std::string::npos; at = text.find(counted, at + 1)) {
+      size_t end = at;
+      if (end > 0 && text[end - 1] == ' ') --end;
+      if (end > 0 && text[end - 1] >= '2' && text[end - 1] <= '8' && (end == 1 || !in_a_word(text[end - 2])))
+        return true;
+    }
+  return false;
+}
+
 std::optional<ModelWords> model_in_words(const std::string& text) {
   std::optional<ModelWords> least;
   for (size_t at = text.find('b'); at != std::string::npos; at = text.find('b', at + 1)) {

@@ -19,4 +19,10 @@ std::optional<ModelWords> model_in_words(const std::string& text);
 // The device that the text names ("rtx 4090", "3090"); absent when it names none or several.
 std::optional<Gpu> gpu_in_words(const std::string& text);
 
+// Bytes of the one device whose memory the text gives beside a word for a device ("24g显存", "a 12 gb gpu", "t4
+// (15gb)"): the least of those named.
+std::optional<double> device_in_words(const std::string& text);
+// The text speaks of more than one device ("8卡", "two gpus", "4 x a100").
+bool several_devices_in_words(const std::string& text);
+
 }  // namespace headroom::doctor

@@ -12,6 +12,10 @@ namespace headroom::doctor {
 
 // The reason for refusing a remedy that saves nothing by the memory model.
 inline constexpr std::string_view kNothingSaved = "would save nothing to speak of here";
+// Why the allocator's cache is left alone: what holds for one peak. Where objects of an earlier run live on, a
+// situation says otherwise.
+inline constexpr std::string_view kNoGainAtThePeak =
+    "PyTorch empties its cache and tries again before it reports this error: no gain at the peak";
 
 // The results of the rules, in the order of the rules.
 class Findings {

@@ -41,6 +41,8 @@ void lora(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
   if (s.lora()) return findings.refuse("lora", "adapters are trained already");
   if (from_scratch(s)) return findings.refuse("lora", "pretraining from scratch trains all weights");
+  if (!s.has_job() && !s.log_says("lora|peft|p-tuning|ptuning").empty())
+    return findings.refuse("lora", "adapters are trained already, by the log");
   Remedy remedy = make_remedy(s, "lora", adapter_values(s, true), {{"lora", std::to_string(kRank)}},
                               "gradients and states only for the added matrices");
   remedy.caveats.push_back("wants a learning rate about 10 times larger than full fine-tuning");

@@ -92,9 +92,7 @@ void empty_cache(const CaseView& s, Findings& findings) {
   const MessageFigures& f = s.figures();
   const bool fragmented = f.after_defragment && *f.after_defragment >= 0 && f.short_by;
   const bool shared = f.foreign.value_or(0) > 0;
-  if (!fragmented && !shared)
-    return findings.refuse(
-        "empty-cache", "PyTorch empties its cache and tries again before it reports this error: no gain at the peak");
+  if (!fragmented && !shared) return findings.refuse("empty-cache", std::string(kNoGainAtThePeak));
   Remedy remedy =
       make_remedy(s, "empty-cache", {{"steps", "50"}}, {},
                   shared ? "gives unused blocks to the other processes" : "lets whole segments start afresh");

@@ -9,6 +9,16 @@ namespace {
 
 bool applies(const CaseView& s) { return s.training() && s.pool() == Pool::device; }
 
+// Its frames, or words that say so.
+bool on_by_the_log(const CaseView& s) {
+  constexpr std::string_view kOn =
+      "torch/utils/checkpoint.py|gradient_checkpointing=true|gradient_checkpointing: true|--gradient_checkpointing|"
+      "with gradient checkpointing|gradient checkpointing is on|gradient checkpointing enabled|开了gradient "
+      "checkpointing|"
+      "+ gradient checkpointing|and gradient checkpointing|开启了gradient|开启gradient|开了梯度检查点|开启了梯度检查点";
+  return !s.log_says(kOn).empty() && s.log_says("gradient_checkpointing=false|gradient_checkpointing: false").empty();
+}
+
 void checkpointing(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
   if (s.checkpointing()) {
@@ -18,6 +28,7 @@ void checkpointing(const CaseView& s, Findings& findings) {
     Remedy remedy = make_remedy(s, "checkpointing", {}, {{"checkpointing_kind", "full"}}, "full instead of selective");
     return findings.offer(std::move(remedy));
   }
+  if (!s.has_job() && on_by_the_log(s)) return findings.refuse("checkpointing", "it is on already, by the log");
   const Changes changes{{"checkpointing", "true"}};
   Remedy remedy = make_remedy(s, "checkpointing", {}, changes,
                               "keeps each layer's input only and computes the rest again in the backward pass");

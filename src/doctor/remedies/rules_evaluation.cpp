@@ -38,6 +38,8 @@ void no_grad(const CaseView& s, Findings& findings) {
   if (!inference || s.serving() || s.pool() != Pool::device) return;
   if (s.job().system == System::hf_trainer || s.job().system == System::trl || s.job().system == System::litgpt)
     return findings.refuse("no-grad", "this system evaluates without gradients already");
+  if (!s.log_says("pipeline.from_pretrained|diffusionpipeline|enable_model_cpu_offload|comfyui|webui").empty())
+    return findings.refuse("no-grad", "a pipeline predicts without gradients already");
   Changes changes;
   if (!s.job().compute.no_grad.value_or(true)) changes = {{"extras.no_grad", "true"}};
   Remedy remedy =

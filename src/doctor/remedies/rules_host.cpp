@@ -20,6 +20,7 @@ void shared_memory(const CaseView& s, Findings& findings) {
 
 void fewer_workers(const CaseView& s, Findings& findings) {
   if (!host(s) || s.serving()) return;
+  if (!s.has_job() && s.job().task == Task::infer) return;  // no loader of batches
   const std::optional<int64_t> workers = s.job().load.workers;
   if (workers && *workers == 0)
     return findings.refuse("fewer-workers", "the data is loaded by the process itself already");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <vector>
 
 namespace headroom::doctor {
 namespace {
@@ -11,55 +12,172 @@ bool letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 bool digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
 // "evaluat" is the stem of evaluate, evaluating, evaluation.
-constexpr std::string_view kEvaluation =
-    "evaluat|eval$|eval_|validat|val$|val_|val-|testing|the test|验证|评估|测试集|評価|検証|バリデーション";
-constexpr std::string_view kSaving =
-    "saving|i save|it saves|to save|save the|save model|save checkpoint|save_model|save_pretrained|save_checkpoint|"
-    "save_state|at save|checkpoint saving|model checkpoint|保存|セーブ";
-// Phrases in which memory is saved, or settings of saving.
-constexpr std::string_view kSavingMemory =
-    "memory saving|memory-saving|saving memory|save memory|saving gpu|save gpu|saving vram|save vram|to save some|"
-    "节省|省显存|save_steps|save_strategy|save_total";
-constexpr std::string_view kResuming =
-    "resum|continue training|continue the training|continue from|restart from a checkpoint|from the last checkpoint|"
-    "断点|续训|恢复训练|继续训练|再開";
-constexpr std::string_view kRanOut =
-    "out of memory|out-of-memory|outofmemory|oom$|ooms$|oomed|oom-|runs out|ran out|run out|running out|explod|"
-    "memory leak|more and more memory|memory error|memory issue|memory problem|nothing is left|nothing in left|"
-    "not enough memory|insufficient memory|memory overflow|爆显存|显存爆|爆了|显存不足|显存不够|显存溢出|显存超|"
-    "内存不足|内存溢出|メモリ不足|メモリが足り";
-constexpr std::string_view kWentWell =
-    "fine|works|worked|work well|goes well|went well|ok$|no problem|without problem|no issue|success|smooth|正常|"
-    "没问题|没有问题|没事|問題なく|普通に";
-constexpr std::array<std::string_view, 8> kEndOfSentence = {". ", "? ", "! ", ".\"", "。", "？", "！", "; "};
-constexpr std::array<std::string_view, 7> kEndOfClause = {", ", "，", "、", " but ", " until ", "但", " however "};
-
-// Calls `each` with every piece of `text` between the separators; stops when it returns true.
-template <size_t N, typename Each>
-void pieces(std::string_view text, const std::array<std::string_view, N>& ends, Each each) {
-  while (!text.empty()) {
-    size_t end = text.size(), width = 0;
-    for (const std::string_view mark : ends)
-      if (const size_t at = text.find(mark); at < end) {
-        end = at;
-        width = mark.size();
-      }
-    if (each(text.substr(0, end))) return;
-    text.remove_prefix(std::min(text.size(), end + width));
-  }
+struct StageWords {
+  ToldStage stage;
+  std::string_view words;
+  std::string_view except = {};  // phrases that hold such a word and mean something else
+  std::string_view unless = {};  // words of another stage: the clause speaks of that
+};
+constexpr StageWords kStages[] = {
+    {ToldStage::evaluation,
+     "evaluat|eval$|eval_|validat|val$|val_|val-|testing|the test|test "
+     "set|testset|trainer.predict|验证|评估|测试集|评测|評価|検証|バリデーション"},
+    {ToldStage::saving,
+     "saving|i save|it saves|to save|save the|saves the|save a |save my|save model|save checkpoint|save_model|"
+     "save_pretrained|save_checkpoint|save_state|at save|checkpoint saving|model checkpoint|writing the checkpoint|"
+     "write the checkpoint|保存|存储模型|存模型|存checkpoint|存ckpt|セーブ|書き出し",
+     "save a lot|save a bit|save a few|memory saving|memory-saving|saving memory|save memory|saving gpu|save "
+     "gpu|saving vram|save vram|to save some|"
+     "节省|省显存|save_steps|save_strategy|save_total|保存间隔|保存した|保存済み|saved"},
+    {ToldStage::resuming,
+     "resum|continue training|continue the training|continue to train|continuing the training|continuing training|"
+     "continue from|restart from|restart training|restart the training|from the last checkpoint|from a checkpoint|"
+     "from checkpoint|loading a checkpoint|loading the checkpoint|load the checkpoint|load a checkpoint|"
+     "loading my checkpoint|断点|续训|恢复训练|继续训练|接着训练|接着训|加载checkpoint|加载ckpt|加载检查点|加载之前的|"
+     "再開|途中から|続きから|チェックポイントを読み込|チェックポイントをロード",
+     "checkpoint shards"},
+    {ToldStage::merging, "merge|merging|mergekit|export_model|llamafactory-cli export|合并|マージ|統合",
+     "merge requests|merge pull|merged|merge branch|合并数据|数据合并|マージしたデータ"},
+    {ToldStage::quantising, "quantiz|quantis|autoawq|autogptq|gptqmodel|llm-compressor|llmcompressor|量化|量子化",
+     "quantized|quantised|quantization_bit|quantization=|--quantization|quantization_config|quantize=|quantize.py|"
+     "量化版|量化模型|量化后|量化的模型|量化的版本|量化加载|量化微调|量化训练|量子化済み|量子化された|量子化モデル|"
+     "量子化版",
+     "微调|训练|train|finetun|fine-tun|推理|infer|部署|deploy|serve|serving|加载|load|chat|对话|qlora|学習|推論"},
+    {ToldStage::converting,
+     "convert|conversion|exporting|to onnx|onnx export|torch.onnx|to gguf|to tensorrt|转换|转成|转为|转onnx|导出|変換",
+     "converted|convert_to|convert_ids|convert_tokens|converttoprecision|to onnxruntime", "train.py|微调|epoch"},
+    {ToldStage::building,
+     "pip install|pip wheel|compil|cc1plus|cicc|nvcc|ninja|max_jobs|setup.py|from source|build wheel|building wheel|"
+     "编译|源码安装|从源码|ビルド|コンパイル",
+     "torch.compile|torch_compile|torchcompile|compiled|--compile|compile=|compile_|model.compile|.compile("},
+    {ToldStage::prediction,
+     "inference|inferenc|infer$|infer.|test.py|测试|segment anything|demucs|spleeter|esmfold|alphafold|colabfold|"
+     "识别|trtexec|build engine|build the engine|building the "
+     "engine|构建engine|faiss|ocr$|paddleocr|predict|generate|generating|generation|chat|convers|deploy|serve$|serving|"
+     "fastapi|flask|gradio|streamlit|demo|diffusionpipeline|stable diffusion|stable-diffusion|txt2img|img2img|comfyui|"
+     "text-to-image|stablevideodiffusion|画像生成|文生图|encode|encoding|embedding|embed$|transcri|prompt|max_new_"
+     "tokens|each request|"
+     "every request|推理|推断|预测|部署|对话|聊天|问答|向量化|转录|推論|チャット|対話|会話|デモ|文字起こし|出图|生图|"
+     "生成",
+     "chatglm|chat-glm|-chat|chat-hf|_chat|chat_template|chatml|chat模型|chat版|prediction_loss|predict_with_generate|"
+     "generator|generated by|生成器|生成式|positional encoding|data generation|"
+     "position embedding|token embedding|word embedding|embedding layer|embedding_dim|nn.embedding"},
+    {ToldStage::loading,
+     "while loading|when loading|during loading|on loading|loading the model|loading of the model|load the model|"
+     "cannot load|can't load|can not load|unable to load|fails to load|model loading|loading a|loading my|just loading|"
+     "加载就|一加载|加载模型|加载时|加载的时候|加载权重|加载阶段|启动就|载入模型|モデルの読み込み|モデルを読み込|"
+     "モデルをロード|モデルのロード|ロード時",
+     "预训练|pretrained|pre-trained|loading a checkpoint|loading the checkpoint|data loading|loading data|loading the "
+     "data|loading a "
+     "dataset|加载数据",
+     "train|finetun|fine-tun|微调|训练|学習|resum"},
+    {ToldStage::training,
+     "contrastive|self-supervised|simclr|gan$|cyclegan|p-tuning|ptuning|p tuning|prefix tuning|prompt "
+     "tuning|instruction tuning|per_device|gradient_accum|learning_rate|"
+     "lora_r|lora_alpha|lora_target|peft|train$|training|trains$|trainer|train.|train_|train-|finetune|finetuning|fine-"
+     "tune|fine-tuning|fine tune|"
+     "fine tuning|finetuning|epoch|backward|backprop|optimizer|loss$|losses|gradient|learning rate|sft$|dpo$|grpo|ppo|"
+     "rlhf|qlora|pretraining|pre-training|训练|微调|学习率|反向传播|炼丹|学習|訓練|ファインチューニング|エポック",
+     "pre-trained|pretrained|trained|fine-tuned|finetuned|fine tuned|训练好|训练完|训练出|训练后|微调后|微调好|"
+     "微调完|微调过|学習済|学習した|学習させた|no training|not training|without training|no gradient|without gradient|"
+     "机器学习|深度学习|機械学習|深層学習|強化学習済|training works|training is fine|training went|"
+     "train the same|training is done|after training|训练没问题|训练正常|训练的时候正常"},
+};
+const StageWords& words_of(ToldStage stage) {
+  for (const StageWords& each : kStages)
+    if (each.stage == stage) return each;
+  return kStages[0];
 }
 
-// The stage's word in a clause that does not say that it went well.
-std::string_view stage_in(std::string_view sentence, std::string_view words, std::string_view except) {
+constexpr std::string_view kRanOut =
+    "out of memory|out-of-memory|outofmemory|out memory|out of mem$|memory out|oom$|ooms$|oomed|oom-|oomkill|runs "
+    "out|ran out|run out|running out|"
+    "explod|memory leak|more and more memory|memory error|memoryerror|memory issue|memory problem|nothing is left|"
+    "nothing in left|not enough memory|insufficient memory|insufficient system resources|memory overflow|"
+    "out of vram|out of ram|out of gpu|not fit$|'t fit$|cannot allocate memory|too much memory|too much vram|too much "
+    "ram|more memory than|all my memory|all the memory|all memory|eats up|memory full|ram is full|memory is "
+    "full|memory was "
+    "full|memory fills|ram fills|爆显存|爆内存|爆了|炸显存|显存炸|爆卡|放不下|装不下|跑不起来|"
+    "メモリ不足|メモリが足り|メモリーが足り|メモリーエラー|メモリエラー|入りきら|載らな|乗らな|のらない";
+// One of these beside a word for memory says so too.
+constexpr std::string_view kMemory = "kvキャッシュ|kv cache|kv缓存|shm$|显存|内存|顯存|記憶體|memory|メモリ|vram|ram$";
+constexpr std::string_view kFails =
+    "占用这么大|占用太大|占用过大|占用过高|占用很高|不足|不够|不夠|溢出|爆|炸|满了|占满|打满|撑满|超出|超限|超了|超过|"
+    "耗尽|用完|用光|用尽|撑|崩|报错|飙升|暴涨|"
+    "没有释放|不释放|未释放|足り|枯渇|オーバー|使い切|クラッシュ|使い果|溢れ|落ち|あふれ|解放されず|解放されない|"
+    "insufficient|exceed|"
+    "exhaust|crash|killed|blow|not enough|overflow|surpass|allocation failure|100%|fills|filled up|is full|maxes "
+    "out|maxed out";
+constexpr std::string_view kKilled =
+    "killed|oomkill|oom-kill|oom "
+    "kill|sigkill|被kill|被系统kill|被自动kill|kill掉|kill了|kill死|杀死|杀掉|被杀|强制终止|"
+    "被终止|強制終了|killされ|キルされ|exit code 137|退出码137|退出码 137|exit code -9|signal 9|code 137|exit "
+    "137|exited (137)|out of memory "
+    "handler|セッションがクラッシュ|session crashed|会话崩溃|kernel appears to have died|kernel died|kernel "
+    "dies|kernel has died|kernel crashed|"
+    "kernel crashes|内核挂掉|内核崩溃|内核已挂|内核死|カーネルが落|カーネルが停止|カーネルが死";
+constexpr std::string_view kWentWell =
+    "fine|works|worked|work well|goes well|went well|ok$|no problem|without problem|no issue|success|smooth|正常|"
+    "没问题|没有问题|没事|可以跑|能跑|問題なく|普通に|問題ない";
+constexpr std::array<std::string_view, 9> kEndOfSentence = {". ", "? ", "! ", ".\"", "。", "？", "！", "; ", "\n"};
+constexpr std::array<std::string_view, 9> kEndOfClause = {", ", "，",        "、", " but ", " until ",
+                                                          "但", " however ", ",",  "；"};
+
+template <size_t N>
+told::Piece first_end(std::string_view text, const std::array<std::string_view, N>& ends) {
+  told::Piece piece{text.size(), 0};
+  for (const std::string_view mark : ends)
+    if (const size_t at = text.find(mark); at < piece.end) piece = {at, mark.size()};
+  return piece;
+}
+
+bool ran_out(std::string_view text) { return !told_out_of_memory(text).empty() || !told_killed(text).empty(); }
+
+// The stage's word in a clause that does not say that this went well.
+std::string_view stage_in(std::string_view sentence, const StageWords& stage) {
   std::string_view found;
-  pieces(sentence, kEndOfClause, [&](std::string_view clause) {
-    const std::string_view word = any_word(clause, words);
-    const bool well = !any_word(clause, kWentWell).empty() && any_word(clause, kRanOut).empty();
-    if (word.empty() || well || !any_word(clause, except).empty()) return false;
-    found = word;
-    return true;
+  each_clause(sentence, [&](std::string_view clause) {
+    const bool well = !any_word(clause, kWentWell).empty() && !ran_out(clause);
+    const std::string cleaned = without_words(clause, stage.except);
+    if (well || !any_word(cleaned, stage.unless).empty()) return false;
+    found = any_word(cleaned, stage.words);
+    return !found.empty();
   });
   return found;
+}
+
+// The sentences that say so, without frames.
+std::vector<std::string_view> failing_sentences(std::string_view log) {
+  constexpr size_t kMost = 64;  // of people's words; a log may repeat its own for hours
+  std::vector<std::string_view> failing;
+  each_sentence(log, [&](std::string_view sentence) {
+    if (sentence.find("file \"") == std::string_view::npos && ran_out(sentence)) failing.push_back(sentence);
+    return failing.size() >= kMost;
+  });
+  return failing;
+}
+
+std::string_view stage_in_any(const std::vector<std::string_view>& sentences, ToldStage stage) {
+  const StageWords& words = words_of(stage);
+  for (const std::string_view sentence : sentences)
+    if (!any_word(sentence, words.words).empty())
+      if (const std::string_view word = stage_in(sentence, words); !word.empty()) return word;
+  return {};
+}
+
+ToldTask task_of(std::string_view log, const std::vector<std::string_view>& failing) {
+  for (const ToldStage reworks : {ToldStage::merging, ToldStage::quantising, ToldStage::converting})
+    if (!stage_in_any(failing, reworks).empty()) return ToldTask::prediction;
+  const auto speaks_of = [&](ToldStage stage) {
+    const StageWords& words = words_of(stage);
+    return !any_word(without_words(log, words.except), words.words).empty();
+  };
+  const bool trains = speaks_of(ToldStage::training), predicts = speaks_of(ToldStage::prediction);
+  if (!trains || !predicts) return trains ? ToldTask::training : predicts ? ToldTask::prediction : ToldTask::unknown;
+  // Of both: what failed.
+  const bool failed =
+      stage_in_any(failing, ToldStage::training).empty() && !stage_in_any(failing, ToldStage::prediction).empty();
+  return failed ? ToldTask::prediction : ToldTask::training;
 }
 
 }  // namespace
@@ -75,6 +193,20 @@ size_t find_word(std::string_view log, std::string_view word, size_t from) {
   return std::string_view::npos;
 }
 
+told::Piece told::first_sentence(std::string_view text) { return first_end(text, kEndOfSentence); }
+told::Piece told::first_clause(std::string_view text) { return first_end(text, kEndOfClause); }
+
+std::string without_words(std::string_view text, std::string_view words) {
+  std::string left(text);
+  while (!words.empty()) {
+    const std::string_view word = words.substr(0, words.find('|'));
+    words.remove_prefix(std::min(words.size(), word.size() + 1));
+    for (size_t at = left.find(word); at != std::string::npos; at = left.find(word, at + word.size()))
+      left.replace(at, word.size(), word.size(), ' ');
+  }
+  return left;
+}
+
 std::string_view any_word(std::string_view text, std::string_view words) {
   while (!words.empty()) {
     std::string_view word = words.substr(0, words.find('|'));
@@ -87,26 +219,7 @@ std::string_view any_word(std::string_view text, std::string_view words) {
 }
 
 std::string_view told_stage(std::string_view log, ToldStage stage) {
-  std::string_view words = kEvaluation, except;
-  if (stage == ToldStage::resuming) words = kResuming;
-  if (stage == ToldStage::saving) {
-    words = kSaving;
-    except = kSavingMemory;
-  }
-  if (any_word(log, words).empty()) return {};
-  std::string_view found;
-  for (size_t at = 0; at < log.size() && found.empty();) {
-    const size_t end = std::min(log.find('\n', at), log.size());
-    const std::string_view line = log.substr(at, end - at);
-    at = end + 1;
-    const bool frame = line.find("file \"") != std::string_view::npos;
-    if (frame || any_word(line, words).empty() || any_word(line, kRanOut).empty()) continue;
-    pieces(line, kEndOfSentence, [&](std::string_view sentence) {
-      if (!any_word(sentence, kRanOut).empty()) found = stage_in(sentence, words, except);
-      return !found.empty();
-    });
-  }
-  return found;
+  return stage_in_any(failing_sentences(log), stage);
 }
 
 std::string_view told_after_epochs(std::string_view log) {
@@ -114,7 +227,8 @@ std::string_view told_after_epochs(std::string_view log) {
       "after some epochs|after several epochs|after a few epochs|after few epochs|after the first epoch|"
       "after one epoch|after an epoch|after some steps|after several steps|after a few steps|after some iterations|"
       "after several iterations|after a few iterations|after a while|at the second epoch|the first few epoch|"
-      "in the middle of training|几个epoch|几轮|训练到一半|训练一段时间|跑一段时间|运行一段时间|途中で";
+      "in the middle of training|几个epoch|几轮|训练到一半|训练一段时间|跑一段时间|运行一段时间|途中で|第二个epoch|"
+      "第二轮|第二个周期|跑了一会|过一段时间|一段时间后|エポック目で|数エポック|しばらく";
   if (const std::string_view word = any_word(log, kWords); !word.empty()) return word;
   // "after 3 epochs", "after 120 steps"
   for (size_t at = log.find("after "); at != std::string_view::npos; at = log.find("after ", at + 1)) {
@@ -128,6 +242,30 @@ std::string_view told_after_epochs(std::string_view log) {
   return {};
 }
 
-std::string_view told_out_of_memory(std::string_view text) { return any_word(text, kRanOut); }
+std::string_view told_out_of_memory(std::string_view text) {
+  if (const std::string_view word = any_word(text, kRanOut); !word.empty()) return word;
+  return any_word(text, kMemory).empty() ? std::string_view() : any_word(text, kFails);
+}
+
+std::string_view told_killed(std::string_view text) {
+  // By the person.
+  constexpr std::string_view kByHand =
+      "i killed|i have killed|i've killed|we killed|killed all|killed the|killed other|killed every|was not killed|"
+      "已经kill|手动kill|全部kill|我kill";
+  return any_word(without_words(text, kByHand), kKilled);
+}
+
+ToldTask told_task(std::string_view log) { return task_of(log, failing_sentences(log)); }
+
+Story read_story(std::string_view log) {
+  constexpr size_t kEach = size_t{16} << 10;
+  std::string read(log.substr(0, kEach));
+  if (log.size() > kEach) read += log.substr(std::max(kEach, log.size() - std::min(log.size(), kEach)));
+  const std::vector<std::string_view> failing = failing_sentences(read);
+  Story story;
+  for (size_t i = 0; i < Story::kStages; ++i) story.stages[i] = stage_in_any(failing, static_cast<ToldStage>(i));
+  story.task = task_of(read, failing);
+  return story;
+}
 
 }  // namespace headroom::doctor

@@ -42,16 +42,25 @@ bool speaks_of_texts(const CaseView& view) {
       "llama|qwen|gemma|llm|phi-3|phi-4|deepseek|mistral|chatglm|baichuan|gpt|bert|t5-|unsloth|tokenizer|max_seq_len|"
       "max_length|input_ids|"
       "sentence-transformers|sentence transformers|sentence_transformers|llasa|orpheus-tts|orpheus tts|cosyvoice|"
-      "vicuna| dpo\n| dpo | dpo,| dpo.|dpoconfig|dpotrainer|sfttrainer|sftconfig|grpo|language model|大模型";
+      "reward model|with trl|rlhf|longformer|dpo训练|dpo lora|load_in_8bit|load_in_4bit|max_new_tokens|vicuna| dpo\n| "
+      "dpo | dpo,| "
+      "dpo.|dpoconfig|dpotrainer|sfttrainer|sftconfig|grpo|language model|大模型";
   constexpr std::string_view kTuning = "finetun|fine-tun|fine tun|微调|qlora",
                              kImages = "image|resnet|yolo|conv2d|diffusion|diffusers|video|图";
-  return !view.log_says(kWords).empty() || (!view.log_says(kTuning).empty() && view.log_says(kImages).empty());
+  const std::string log = without_words(view.incident().log_text, "hubert|contentvec");
+  constexpr std::string_view kChats = "提问|聊天机器人|多轮对话|chatbot|chat history|チャットボット|会話履歴";
+  const bool named = !view.log_says(kWords).empty() && view.log_says("hubert").empty();
+  if (named || !any_word(log, kWords).empty() || !any_word(log, kChats).empty()) return true;
+  return !view.log_says(kTuning).empty() && view.log_says(kImages).empty();
 }
 
 bool speaks_of_diffusion(const CaseView& view) {
   constexpr std::string_view kWords =
       "stablediffusion|stable diffusion|stable-diffusion|diffusionpipeline|ldm/modules|ldm\\modules|diffusers|img2img|"
-      "txt2img|text-to-image|image-to-image|controlnet|sdxl|animatediff|motion_module";
+      "txt2img|text-to-image|image-to-image|controlnet|sdxl|animatediff|motion_module|comfyui|euler a|cfg scale|"
+      "ksampler|sd1.5|sd "
+      "1.5|dreambooth|cogvideo|hunyuanvideo|wan2.|flux.1|flux-dev|ltx-video|automatic1111|a1111|text2image|lowvram|"
+      "medvram|fooocus|novram";
   return !view.log_says(kWords).empty() || !view.setup_says(kWords).empty();
 }
 
@@ -60,12 +69,17 @@ bool speaks_of_prediction(const CaseView& view) {
          told_at(view, ToldStage::evaluation).weight > 0;
 }
 
+std::string_view beginning(const CaseView& view) {
+  constexpr size_t kRead = size_t{32} << 10;
+  return std::string_view(view.incident().log_text).substr(0, kRead);
+}
+
 Evidence told_at(const CaseView& view, ToldStage stage) {
   if (view.pool() != Pool::device) return {};
   for (const std::string_view other :
        {"backward", "optimizer_step", "optimizer_init", "cudagraph_capture", "serve_init"})
     if (view.phase(other)) return {};
-  const std::string_view word = told_stage(view.incident().log_text, stage);
+  const std::string_view word = view.story().at(stage);
   if (word.empty()) return {};
   return {0.9, fmt::format("`{}`, where the log says that it failed", word)};
 }

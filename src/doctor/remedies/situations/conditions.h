@@ -27,7 +27,9 @@ bool speaks_of_diffusion(const CaseView& view);
 // The log says that it failed during prediction, outside training.
 bool speaks_of_prediction(const CaseView& view);
 
-// The log says in words that it failed at this stage, and no frames show another one.
+// The first part of the log, where people's words stand.
+std::string_view beginning(const CaseView& view);
+// The log says in words that it failed at this stage, and no frames show another.
 Evidence told_at(const CaseView& view, ToldStage stage);
 
 // Words with which people say so.
@@ -36,7 +38,8 @@ inline constexpr std::string_view kStageOfPrediction =
     "validation stage|at evaluation|at validation|while testing|when testing|during testing|trying to test|"
     "to test using|test is error|run inference|running inference|doing inference|for inference|"
     "验证时|评估时|测试时|推理时|验证的时候|评估的时候|测试的时候|推理的时候|验证阶段|评估阶段|测试阶段|推理阶段|"
-    "做推理|int8推理|int4推理|验证集上|测试集上|验证过程|评估过程|"
+    "测试报错|测试代码|用test.py|推理报错|trainer.predict|做测试|做推理|预测时|预测的时候|进行测试|进行推理|进行预测|"
+    "int8推理|int4推理|验证集上|测试集上|验证过程|评估过程|"
     "検証時|評価時|推論時|検証のとき|評価のとき|推論のとき|検証中|評価中|推論中|バリデーション";
 
 // The number of steps that a progress bar in the log reached ("| 120/4000 [" gives 120).

@@ -8,6 +8,7 @@
 #include "doctor/remedies/figures.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
+#include "doctor/remedies/tried.h"
 
 namespace headroom::doctor {
 namespace {
@@ -23,7 +24,11 @@ bool unknown_training(const CaseView& view) {
   return training_on_device(view) && unknown_program(view) && view.message() != nullptr && !makes_images(view);
 }
 bool unknown_prediction(const CaseView& view) {
-  return predicting_on_device(view) && !view.training() && unknown_program(view) && view.message() != nullptr;
+  return predicting_on_device(view) && !view.training() && unknown_program(view) && view.message() != nullptr &&
+         !speaks_of_diffusion(view);
+}
+bool untried_pieces(const CaseView& view) {
+  return on_device(view) && !tried_in_vain(view.incident().log_text, "expandable-segments");
 }
 bool any_device(const CaseView& view) { return view.pool() == Pool::device; }
 bool of_any_framework(const CaseView& view) {
@@ -150,7 +155,7 @@ Evidence idle_and_full(const CaseView& view) {
   return {};
 }
 
-Evidence only_predicts(const CaseView&) { return {0.71, "the command predicts"}; }
+Evidence only_predicts(const CaseView&) { return {0.71, "it predicts, by its command or by the log"}; }
 
 constexpr Situation kSituations[] = {
     {"beyond_the_device",
@@ -170,7 +175,7 @@ constexpr Situation kSituations[] = {
      free_but_refused},
     {"fragments_by_the_log",
      "the log speaks of memory in pieces: segments that grow leave none between them",
-     on_device,
+     untried_pieces,
      {{log, 0.83, "memory fragmentation|fragmented|memory is fragment|due to fragmentation|碎片|断片化"}},
      {{"expandable-segments", "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (torch >= 2.1)"},
       {"length-buckets"},
@@ -289,13 +294,19 @@ constexpr Situation kSituations[] = {
      {},
      {{"input-size", "a smaller input: image size, number of frames, length; fewer at a time"},
       {"no-grad", "with torch.no_grad(): around it (or torch.inference_mode())"},
-      {"half-inference", "model.half(), or torch_dtype=torch.float16 in from_pretrained()"}},
+      {"half-inference",
+       "model.half(), or torch_dtype=torch.float16 in from_pretrained()",
+       {},
+       System::unknown,
+       "load_in_8bit|load_in_4bit|8bit|4bit|8-bit|4-bit|int8|int4|float16|fp16|half()|bfloat16|半精度"}},
      only_predicts},
     {"failed_without_figures",
      "the error says no more than that: the program's own batch, or another program on the device",
      unknown_training,
      {},
-     {{"micro-batch"}, {"end-other-processes", "nvidia-smi: does another program hold the device?"}, {"input-size"}},
+     {{"micro-batch"},
+      {"end-other-processes", "nvidia-smi (rocm-smi, npu-smi info): does another program hold the device?"},
+      {"input-size"}},
      without_figures},
     {"unknown_program",
      "in training, batch and input size decide what is kept for the backward pass; in prediction, what one pass takes",
@@ -303,7 +314,11 @@ constexpr Situation kSituations[] = {
      {},
      {{"micro-batch"},
       {"input-size"},
-      {"no-grad", "if it only predicts: with torch.no_grad(): around it, model.half()"}},
+      {"no-grad",
+       "if it only predicts: with torch.no_grad(): around it, model.half()",
+       {},
+       System::unknown,
+       "train|训练|学習|epoch|backward|optimizer"}},
      only_that_it_failed},
 };
 

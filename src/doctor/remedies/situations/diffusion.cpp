@@ -30,6 +30,11 @@ bool trained_by_kohya(const CaseView& view) { return on_device(view) && says(vie
 bool trained_by_diffusers(const CaseView& view) { return on_device(view) && !says(view, kKohyaScripts); }
 // It is fine-tuned, by any script.
 bool tuned(const CaseView& view) {
+  const Story& story = view.story();
+  const bool told = !story.at(ToldStage::training).empty() || story.task == ToldTask::training;
+  const bool trains =
+      told && story.at(ToldStage::prediction).empty() && view.message() && view.message()->frames.empty();
+  if (speaks_of_diffusion(view) && !speaks_of_texts(view) && trains) return true;
   return speaks_of_diffusion(view) && !speaks_of_texts(view) &&
          !view.log_says("finetun|fine-tun|fine tun|微调|ファインチューニング").empty();
 }
@@ -38,10 +43,27 @@ Evidence tuned_by_words(const CaseView& view) {
   return {0.86, "a diffusion model is fine-tuned"};
 }
 bool sampling(const CaseView& view) {
+  // "画像生成GANの学習": a training by its words, and no frames of a pipeline.
+  const bool trains = view.story().task == ToldTask::training && !view.phase("inference") && view.message() &&
+                      view.message()->frames.empty() && !speaks_of_diffusion(view);
+  if (trains) return false;
   return any_pool_device(view) && view.reinforcement_library().empty() && !going_backward(view) &&
          !says(view, kKohyaScripts) && !says(view, kTrainingScripts) && !tuned(view);
 }
-// Only a message: a traceback or another program's text would tell what the tensor is.
+bool sampling_by_code(const CaseView& view) {
+  return sampling(view) &&
+         !says(view,
+               "comfyui|diffusion webui|diffusion web ui|sd webui|sd-webui|sd web "
+               "ui|stable-diffusion-webui|a1111|automatic1111|invokeai|fooocus|swarmui|sdnext|ldm_patched|k_diffusion");
+}
+bool sampling_images(const CaseView& view) { return sampling(view) && speaks_of_diffusion(view); }
+Evidence under_torch_1(const CaseView& view) {
+  const std::string_view version = view.log_says(
+      "pytorch1.|pytorch 1.|torch1.|torch 1.|torch==1.|pytorch==1.|pytorch version: 1.|torch version: 1.");
+  if (version.empty()) return {};
+  return {0.93, fmt::format("`{}` in the log", version)};
+}
+// A bare message: a traceback or another program's words would say what the tensor is.
 bool nothing_but_a_message(const CaseView& view) {
   constexpr std::string_view kOthers = "file \"|.py|upscal|upsampl|esrgan|segment|detect|yolo|train";
   return on_device(view) && unknown_program(view) && view.log_says(kOthers).empty();
@@ -144,7 +166,8 @@ constexpr Situation kSituations[] = {
       {log, 0.82,
        "stable-diffusion-webui|comfyui|invokeai|fooocus|ldm_patched|modules/"
        "sd_|k_diffusion|webui-user|sd-webui|sd.webui|"
-       "pictures on web ui|unloading all loaded models|torch active/reserved"}},
+       "pictures on web ui|unloading all loaded models|torch active/reserved|euler a|hires fix|hires. fix|a1111|"
+       "diffusion webui|diffusion web ui|sd webui|swarmui|sdnext|automatic1111|novram|sd web ui|lowvram"}},
      {{"low-vram",
        "--lowvram instead of --medvram (ComfyUI: --lowvram), --xformers or --opt-sdp-attention; no "
        "--precision full"},
@@ -228,9 +251,22 @@ constexpr Situation kSituations[] = {
        "torch.float16|torch.bfloat16"},
       {"low-vram", "pipe.vae.enable_tiling(), pipe.enable_model_cpu_offload() (web UI: --medvram)"}},
      one_tensor_of_a_pipeline},
+    {"pipeline_under_torch_1",
+     "without torch 2 attention keeps its scores whole: of a video they are far larger than the weights",
+     sampling_images,
+     {},
+     {{"flash-attention",
+       "torch >= 2 (scaled_dot_product_attention), or pipe.enable_xformers_memory_efficient_attention()"},
+      {"low-vram",
+       "pipe.enable_model_cpu_offload(), pipe.vae.enable_slicing(); of a video decode_chunk_size=2",
+       {},
+       System::unknown,
+       kOffloaded},
+      {"input-size", "a smaller image, fewer frames, one at a time"}},
+     under_torch_1},
     {"large_denoiser",
      "the denoiser alone takes 4 to 30 GB in 16 bits, the text encoder beside it up to 10: not all are needed at once",
-     sampling,
+     sampling_by_code,
      {{either, 0.85,
        "flux.1|flux1|fluxpipeline|flux_|/flux/|\\flux\\|flux-dev|flux-schnell|x-flux|flux.2|hunyuanvideo|"
        "hunyuan_video|"
@@ -254,7 +290,7 @@ constexpr Situation kSituations[] = {
       {"half-inference", "from_pretrained(..., torch_dtype=torch.bfloat16)", {}, System::unknown, "float16|bfloat16"}}},
     {"diffusion_pipeline",
      "a diffusion pipeline keeps text encoders, denoiser and VAE on the device at once",
-     sampling,
+     sampling_by_code,
      {{log, 0.84, "diffusers/|unet_2d_condition|pipeline.from_pretrained(|pipeline_stable_diffusion"},
       {either, 0.82,
        "stablediffusion|diffusionpipeline|autoencoderkl|animatediff|motion_module|controlnet|"

@@ -12,21 +12,27 @@ using enum Sign::In;
 constexpr std::string_view kLibraries =
     "ultralytics|yolo|mmdet|mmseg|detectron2|nnunet|lightning|pl_module|trainingarguments|trainer.evaluate|"
     "per_device_|unsloth|axolotl|llamafactory|llama-factory";
+// A Trainer's evaluation has a batch of its own.
+bool with_a_trainer(const CaseView& view) {
+  const System system = view.job().system;
+  const bool own = system == System::unknown || system == System::pytorch_script || system == System::accelerate;
+  const bool named = !view.log_says(
+                              "with trainer| trainer |hf "
+                              "trainer|trainingarguments|trainer.evaluate|trainer.train|trainer.predict|per_device_|"
+                              "seq2seqtrainer|hf trainer|"
+                              "huggingface trainer|hugging face trainer|huggingface的trainer|transformers的trainer|"
+                              "compute_metrics|predict_with_generate")
+                          .empty();
+  return training_on_device(view) && (!own || named);
+}
 bool own_evaluation(const CaseView& view) {
   if (!view.log_says(kLibraries).empty() && view.message() && view.message()->frames.empty()) return false;
-  if (!on_device(view) || view.serving()) return false;
+  if (!on_device(view) || view.serving() || with_a_trainer(view)) return false;
   const System system = view.job().system;
   const bool own = system == System::unknown || system == System::pytorch_script || system == System::accelerate;
   return own && (view.phase("eval") || view.phase("inference") || view.phase("forward") || view.phase("unknown"));
 }
 
-// A Trainer has a separate batch size for evaluation.
-bool with_a_trainer(const CaseView& view) {
-  const System system = view.job().system;
-  const bool own = system == System::unknown || system == System::pytorch_script || system == System::accelerate;
-  const bool named = !view.log_says("trainingarguments|trainer.evaluate|trainer.train|per_device_").empty();
-  return training_on_device(view) && (!own || named);
-}
 bool by_a_library(const CaseView& view) {
   return on_device(view) && !view.serving() && !with_a_trainer(view) && !view.log_says(kLibraries).empty();
 }
@@ -37,6 +43,12 @@ Evidence told_evaluation_of_a_trainer(const CaseView& view) {
   return told;
 }
 
+// A script that calls a model outside of a pipeline, and detaches what comes out: gradients are on.
+bool called_by_hand(const CaseView& view) {
+  constexpr std::string_view kOff = "no_grad|inference_mode|set_grad_enabled|optimizer|backward()|trainer|.generate(";
+  return on_device(view) && !view.training() && !view.serving() && view.log_says(kOff).empty() &&
+         view.setup_says(kOff).empty();
+}
 bool generating(const CaseView& view) { return predicting_on_device(view) && !view.log_says("transformers/").empty(); }
 
 constexpr Situation kSituations[] = {
@@ -73,6 +85,14 @@ constexpr Situation kSituations[] = {
       {"eval-accumulation",
        "what the metric collects to the host: .detach().cpu(); or validate apart (YOLO: val=False)"}},
      told_evaluation},
+    {"called_without_no_grad",
+     "a model that is called directly keeps every layer's inputs for a backward pass, whatever comes of its output",
+     called_by_hand,
+     {{either, 0.9,
+       ".detach().cpu().numpy()|= vae(|vae.decode(|vae.encode(|= unet(|= model(**inputs)|= model(**encoded"}},
+     {{"no-grad", "with torch.no_grad(): around the call (or torch.inference_mode())"},
+      {"half-inference"},
+      {"input-size"}}},
     {"generation",
      "generating keeps weights, and keys and values of every token of every row: both by type, the latter by length",
      generating,

@@ -13,6 +13,31 @@ bool shared_memory_ran_out(const CaseView& view) { return view.pool() == Pool::s
 bool host_or_pinned(const CaseView& view) {
   return host_ran_out(view) || !view.log_says("cudahostalloc|cudamallochost|pin_memory").empty();
 }
+bool reinforced_on_host(const CaseView& view) { return host_ran_out(view); }
+constexpr std::string_view kLoads =
+    "loads the|every rank|each rank|every process|each process|loading checkpoint shards|loading model|loading "
+    "pipeline|load the model|loading the model|from_pretrained|"
+    "initializing|sending process|加载模型|加载权重|モデルの読み込み";
+constexpr std::string_view kRanks =
+    "sending process|killing subprocess|local_rank|torchrun|deepspeed|fsdp|accelerate launch";
+// Every rank, or one process.
+bool loading_on_host(const CaseView& view) { return host_ran_out(view) && !view.log_says(kLoads).empty(); }
+bool loading_into_host(const CaseView& view) {
+  // A server reads it in its own way, and a pod has no swap.
+  constexpr std::string_view kElsewhere = "vllm|sglang|kubernetes|oomkilled|slurm|ollama";
+  return host_ran_out(view) && view.log_says(kRanks).empty() && view.log_says(kElsewhere).empty();
+}
+// Windows refused to commit host memory.
+Evidence commit_refused(const CaseView& view) {
+  const Message* message = view.message();
+  if (message && message->format == "cpu_win") return {0.86, "Windows' message: not enough memory"};
+  return {};
+}
+// Host memory, and nothing of how it came to that.
+Evidence host_alone(const CaseView& view) {
+  if (!view.message() || view.has_job() || view.phase("load")) return {};
+  return {0.7, "host memory, and no more than that"};
+}
 bool any_memory(const CaseView& view) { return !view.foreign_framework(); }
 
 constexpr Situation kSituations[] = {
@@ -20,12 +45,38 @@ constexpr Situation kSituations[] = {
      "the offload keeps weights, gradients and states of every rank in host memory: 16 to 18 bytes per parameter",
      host_ran_out,
      {{setup, 0.8, "offload_param|offload_optimizer|offload_optimizer_device|cpu_offload"},
-      {log, 0.78, "offload|ds_config_zero3|zero3"}},
+      {log, 0.78, "offload|ds_config_zero3|zero3|zero-3|zero 3"}},
      {{"host-memory"}, {"no-offload"}, {"lean-load"}}},
+    {"offload_of_a_reinforcement",
+     "actor, reference and their states are moved to host memory while the rollout runs, and the server's weights with "
+     "them",
+     reinforced_on_host,
+     {{setup, 0.9, "enable_sleep|param_offload=true|optimizer_offload=true|adam_offload|offload_params: true"},
+      {either, 0.82, "verl|openrlhf|easyr1|actor_rollout_ref"}},
+     {{"no-offload",
+       "without --vllm_enable_sleep, --adam_offload (OpenRLHF); param_offload=False, optimizer_offload=False (verl; "
+       "EasyR1: worker.actor.offload.offload_params=false)"},
+      {"host-memory"},
+      {"fewer-workers", "data.dataloader_num_workers=2; fewer actors per node (Ray counts them all)"}}},
+    {"model_read_into_host_memory",
+     "the model is read into host memory before it goes to the device: whole, in 32 bits unless told otherwise, and "
+     "twice where its file is one",
+     loading_into_host,
+     {{log, 0.83,
+       "bit loading|loading of a|loading checkpoint shards|loading model|loading pipeline|loading weights|load the "
+       "model|loading the model|"
+       "load model|from_pretrained|.ckpt|.safetensors|加载模型|加载权重|载入模型|モデルの読み込み|モデルをロード|"
+       "モデルのロード|モデルを読み込"}},
+     {{"more-swap", "swap as large as the model's file (Windows: a larger paging file): it is read once"},
+      {"lean-load",
+       "from_pretrained(..., torch_dtype=torch.float16, low_cpu_mem_usage=True, device_map=\"auto\"); a checkpoint in "
+       "shards (max_shard_size=\"2GB\")"},
+      {"host-memory"},
+      {"quantized-model", "a version in 4 or 8 bits (GGUF, AWQ, GPTQ): its file is a quarter"}}},
     {"every_rank_loads_the_model",
      "each process reads the whole model into host memory before it is split",
-     host_ran_out,
-     {{log, 0.82, "loading checkpoint shards"}, {log, 0.72, "from_pretrained|sending process"}},
+     loading_on_host,
+     {{log, 0.83, "sending process|killing subprocess|local_rank|torchrun|deepspeed|fsdp|accelerate launch"}},
      {{"lean-load", "low_cpu_mem_usage=True, one process first; zero.Init or fsdp_cpu_ram_efficient_loading: true"},
       {"host-memory"},
       {"fewer-workers"}}},
@@ -33,8 +84,11 @@ constexpr Situation kSituations[] = {
      "the program itself grows from step to step: losses with their graphs, outputs or samples in a list",
      host_ran_out,
      {{log, 0.84,
-       "keep increasing|keeps increasing|keeps growing|keeps rising|memory leak|+= loss\n|+= output.loss\n"}},
-     {{"detach-history", "total += loss.item(); lists of .detach().cpu().numpy(): no graph is kept"},
+       "keep increasing|keeps increasing|keeps growing|keeps rising|memory leak|+= loss\n|+= output.loss\n|"
+       "increases over time|grows over time|increases during|grows during|increasing during|growing during|越来越|"
+       "不断增加|不断增长|一直增加|逐渐增加|持续增长|持续增加|一直涨|一直在涨|慢慢增|増え続け|徐々に増|増加し続け"}},
+     {{"detach-history",
+       "total += loss.item(); lists of .detach().cpu().numpy(): no graph is kept; figures closed: plt.close(\"all\")"},
       {"fewer-workers", "DataLoader(..., num_workers=0): does it still grow? samples as arrays, not lists of objects"},
       {"host-memory"}}},
     {"data_set_in_memory",
@@ -42,11 +96,41 @@ constexpr Situation kSituations[] = {
      host_ran_out,
      {{log, 0.82,
        "unable to allocate|for an array with shape|read_csv|load_dataset|pickle.load|np.load|np.ndarray(|np.zeros(|"
-       "np.empty(|np.asarray(|np.array(|np.concatenate|np.stack|np.vstack|hf.get("}},
+       "np.empty(|np.asarray(|np.array(|np.concatenate|np.stack|np.vstack|hf.get(|whole dataset|entire dataset|"
+       "whole data set|all the data|load everything|loads everything|into ram|into memory|dataset into|all images|"
+       "all the images|一次性加载|一次性读|全部读入|全部加载|读入内存|加载到内存|加载数据|读取数据|一括ロード|一括で読|"
+       "すべて読み込|全て読み込|全データ|numpy配列|画像データ"}},
      {{"lean-load",
-       "not all at once: np.load(path, mmap_mode=\"r\"), np.memmap, h5py by slices, keep_in_memory=False, or fewer "
-       "samples"},
+       "not all at once: batches read from disk (a Dataset by index, tf.data, a generator), np.load(path, "
+       "mmap_mode=\"r\"), h5py by slices, read_csv(chunksize=...)"},
       {"fewer-workers"},
+      {"host-memory"}}},
+    {"texts_prepared_by_many",
+     "every process that prepares the data holds a part of it, and the results of all are kept until they are written",
+     host_ran_out,
+     {{log, 0.86,
+       "num_proc|preprocessing_num_workers|running "
+       "tokenizer|tokenizing|tokenising|tokenization|dataset.map|datasets.map|"
+       "load_dataset|arrow|tokenize|预处理数据|处理数据集|数据预处理|トークナイズ|前処理"}},
+     {{"lean-load",
+       "not all at once: load_dataset(..., streaming=True) (LLaMA-Factory: streaming: true), map(batched=True, "
+       "writer_batch_size=100, keep_in_memory=False)"},
+      {"fewer-workers", "fewer processes: num_proc=4 (preprocessing_num_workers, dataset_num_proc)"},
+      {"host-memory"}}},
+    {"images_kept_in_memory",
+     "the loader keeps every decoded image in host memory",
+     host_ran_out,
+     {{either, 0.9,
+       "cache=true|--cache ram|cache='ram'|cache=\"ram\"|cache: true|cache: ram|--cache-images|cache_images"}},
+     {{"lean-load", "cache=False, or cache=\"disk\" (YOLO: without --cache)"}, {"fewer-workers"}, {"host-memory"}}},
+    {"copies_of_every_worker",
+     "every loader process touches the objects of the data set, and so copies them page by page: lists of Python "
+     "objects "
+     "grow, arrays do not",
+     host_ran_out,
+     {{log, 0.84, "num_workers|dataloader workers|number of workers|worker processes|workers="}},
+     {{"fewer-workers"},
+      {"lean-load", "samples as arrays (NumPy, Arrow), not lists or dicts of objects; files read by index, by mmap"},
       {"host-memory"}}},
     {"paging_file_behind_a_model",
      "Windows commits as much of the paging file as the model's file is large while it is read",
@@ -59,9 +143,18 @@ constexpr Situation kSituations[] = {
     {"paging_file_too_small",
      "Windows gives every loader process its own copy of CUDA's libraries, and the paging file cannot back them",
      any_memory,
-     {{log, 0.92, "winerror 1455|paging file is too small"}},
+     {{log, 0.92, "winerror 1455|paging file is too small|页面文件太小|頁面檔太小|分页文件太小|小さすぎるため"}},
      {{"fewer-workers", "DataLoader(..., num_workers=0)"},
       {"more-swap", "System > Advanced > Performance > Virtual memory: a larger paging file on a drive with room"}}},
+    {"commit_limit_on_the_host",
+     "Windows backs what is allocated by memory and paging file together: both are full",
+     host_ran_out,
+     {{log, 0.84, "memory allocation failure|buy new ram|silently exit|silent exit|exits silently|静默退出|闪退"}},
+     {{"more-swap",
+       "System > Advanced > Performance > Virtual memory: a larger paging file on a drive with room (16 GB and more)"},
+      {"host-memory"},
+      {"lean-load", "less at a time: other programs closed, a smaller model or file (fp16, GGUF)"}},
+     commit_refused},
     {"wsl_takes_half",
      "WSL has half of the machine's memory unless .wslconfig says more, and less still of it can be pinned",
      host_or_pinned,
@@ -80,10 +173,31 @@ constexpr Situation kSituations[] = {
      host_ran_out,
      {{log, 0.8, "dataloader worker (pid|dataloader worker exited"}},
      {{"host-memory"}, {"fewer-workers"}, {"pageable-memory"}}},
+    {"host_memory_full",
+     "the process wants more host memory than there is, or than it may take",
+     host_ran_out,
+     {},
+     {{"host-memory"},
+      {"fewer-workers",
+       "DataLoader(..., num_workers=0), a smaller batch_size: batches wait in host memory",
+       {},
+       System::unknown,
+       "inference|webui|comfyui|raspberry|llama|whisper|推理|推論|generate"},
+      {"lean-load",
+       "less at once: data read piece by piece (mmap, streaming, generators), a model with low_cpu_mem_usage=True"},
+      {"more-swap", "swap (Windows: a larger paging file): slow, and it does not end"}},
+     host_alone},
+    {"no_space_for_a_file",
+     "/dev/shm or a disk is full: a container's /dev/shm has 64 MiB unless somebody says more",
+     shared_memory_ran_out,
+     {{log, 0.86, "errno 28|no space left on device"}},
+     {{"shared-memory", "df -h: if /dev/shm is full, docker run --shm-size=16g (or --ipc=host)"},
+      {"fewer-workers"},
+      {"pageable-memory"}}},
     {"batches_in_shared_memory",
      "data-loader workers pass their batches through /dev/shm, which a container makes small",
      shared_memory_ran_out,
-     {{log, 0.85, "bus error|shared memory|/dev/shm|torch_"}},
+     {{log, 0.85, "bus error|shared memory|/dev/shm|torch_|共享内存|共有メモリ|shm"}},
      {{"shared-memory"}, {"fewer-workers"}, {"pageable-memory"}}},
 };
 

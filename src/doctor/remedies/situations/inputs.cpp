@@ -35,6 +35,10 @@ Evidence after_some_steps(const CaseView& view) {
 bool unknown_program_on_device(const CaseView& view) {
   return training_on_device(view) && unknown_program(view) && view.reinforcement_library().empty();
 }
+// Whatever is known of its task.
+bool language_model_on_device(const CaseView& view) {
+  return on_device(view) && !view.serving() && unknown_program(view) && view.reinforcement_library().empty();
+}
 bool language_training(const CaseView& view) { return training_on_device(view) && !unknown_program(view); }
 bool training_on_packs(const CaseView& view) {
   return language_training(view) && view.job().batch.packing.value_or(false);
@@ -45,26 +49,47 @@ bool training_on_rows(const CaseView& view) { return language_training(view) && 
 bool enlarging(const CaseView& view) {
   return predicting_on_device(view) && view.log_says("training|train.py|batch size|batch_size|loss").empty();
 }
-// Failures during prediction have their own situations.
-constexpr std::string_view kTraining =
-    "train|finetun|fine-tun|fine tun|qlora|lora|epoch|loss|optimizer|batch|bert|dpo|sft|微调|训练|学習|訓練";
+// The stage of a prediction has situations of its own.
+constexpr std::string_view kTraining = "train|finetun|fine-tun|fine tun|lora|batch|bert|dpo|sft|微调|训练|学習|訓練";
+bool trains_texts(const CaseView& view) {
+  return view.training() && view.story().task != ToldTask::prediction && !view.log_says(kTraining).empty();
+}
 
 Evidence texts_in_the_log(const CaseView& view) {
-  if (!speaks_of_texts(view) || speaks_of_prediction(view)) return {};
+  if (!speaks_of_texts(view) || speaks_of_diffusion(view)) return {};
+  if (view.training() && speaks_of_prediction(view)) return {};
   return {0.76, "the log speaks of a language model"};
 }
-Evidence texts_in_a_training(const CaseView& view) {
-  return view.log_says(kTraining).empty() ? Evidence{} : texts_in_the_log(view);
-}
+Evidence texts_in_a_training(const CaseView& view) { return trains_texts(view) ? texts_in_the_log(view) : Evidence{}; }
 Evidence texts_without_a_training(const CaseView& view) {
-  return view.log_says(kTraining).empty() ? texts_in_the_log(view) : Evidence{};
+  return trains_texts(view) ? Evidence{} : texts_in_the_log(view);
+}
+bool trains_long_rows(const CaseView& view) { return unknown_program_on_device(view) && view.training(); }
+// A training, and a sentence that asks for weights in 4 or 8 bits.
+Evidence asked_for_bits(const CaseView& view) {
+  constexpr std::string_view kBits =
+      "int4|int8|4bit|4-bit|8bit|8-bit|量化|quantiz|quantis|qlora|量子化|load_in_4|load_in_8";
+  constexpr std::string_view kAsks =
+      "吗|怎么|如何|能不能|能否|可以|是否|有没有|支持|how|can i|can we|could|possible|is there|any "
+      "way|should|できますか|"
+      "できる|可能|方法|?|？";
+  if (!trains_texts(view)) return {};
+  Evidence asked;
+  each_sentence(beginning(view), [&](std::string_view sentence) {
+    const std::string_view bits = any_word(sentence, kBits);
+    if (!bits.empty() && !any_word(sentence, kAsks).empty()) asked = {0.82, fmt::format("the log asks for `{}`", bits)};
+    return asked.weight > 0;
+  });
+  return asked;
 }
 bool not_of_a_pipeline(const CaseView& view) { return predicting_on_device(view) && !speaks_of_diffusion(view); }
 bool predicting_only(const CaseView& view) { return predicting_on_device(view) && !view.training(); }
 
 constexpr std::string_view kVisionLanguage =
     "qwen2-vl|qwen2.5-vl|qwen2_vl|qwen2_5_vl|qwen2vl|qwen2.5vl|qwen3-vl|qwen3_vl|internvl|minicpm-v|llava|"
-    "paligemma|idefics|smolvlm|glm-4v|max_pixels|pixel_values|image_grid_thw";
+    "paligemma|idefics|smolvlm|glm-4v|max_pixels|pixel_values|image_grid_thw|b-vl |b-vl-|b-vl微|b-vl时|b-vl训|-vl-7b|"
+    "-vl-3b|-vl-2b|-vl-72b|多模态|multimodal|image token|图像token|图像的token|vision language|vision-language|vlm|"
+    "マルチモーダル";
 constexpr std::string_view kFewerPixels =
     "smaller images: max_pixels of the processor (Qwen-VL: max_pixels=602112; ms-swift: MAX_PIXELS=602112; "
     "LLaMA-Factory: image_max_pixels), fewer "
@@ -115,6 +140,24 @@ constexpr Situation kSituations[] = {
       {"micro-batch"},
       {"chunked-loss"}},
      one_large_request},
+    {"logits_of_long_rows",
+     "logits are as wide as the vocabulary, in 32 bits, with a gradient as large: they may be made piece by piece",
+     trains_long_rows,
+     {{log, 0.79, "logits.float()|logits in float32|logits float32|loss computation|logits to float|.float() logits"}},
+     {{"liger", "a loss that never holds all logits: Liger (use_liger_kernel=True), or cut cross-entropy"},
+      {"micro-batch"},
+      {"sequence-length", "shorter texts: max_length=<half> where they are cut (max_seq_length, cutoff_len)"}}},
+    {"asked_for_fewer_bits",
+     "the base in 4 bits is frozen and takes a quarter; small added matrices train",
+     unknown_program_on_device,
+     {},
+     {{"qlora",
+       "LoRA on a base in 4 bits: load_in_4bit=True (bitsandbytes); LLaMA-Factory: quantization_bit: 4; ChatGLM: "
+       "--quantization_bit 4"},
+      {"micro-batch"},
+      {"checkpointing", {}, {}, System::unknown, "--gradient_checkpointing"},
+      {"sequence-length", "shorter texts: max_length=<half> where they are cut (max_seq_length, cutoff_len)"}},
+     asked_for_bits},
     {"language_model_of_an_unknown_program",
      "a language model trains: batch, length and what every layer keeps, beside weights, gradients and states",
      unknown_program_on_device,
@@ -126,11 +169,15 @@ constexpr Situation kSituations[] = {
      texts_in_a_training},
     {"language_model_without_a_word_of_training",
      "a language model: weights, and what length and batch add; in training gradients and states too",
-     unknown_program_on_device,
+     language_model_on_device,
      {},
      {{"sequence-length",
        "a shorter context: fewer tokens in the prompt, a smaller max_new_tokens; in training max_length=<half>"},
-      {"quantized-model", "only to predict: a 4-bit version (AWQ, GPTQ, GGUF), or load_in_4bit=True"},
+      {"quantized-model",
+       "only to predict: a 4-bit version (AWQ, GPTQ, GGUF), or load_in_4bit=True",
+       {},
+       System::unknown,
+       "int4|awq|gptq|gguf|4bit|4-bit|q4_"},
       {"micro-batch", "fewer prompts or rows at a time: a batch size (max_batch_size) of 1"}},
      texts_without_a_training},
     {"training_by_swift",
@@ -174,8 +221,12 @@ constexpr Situation kSituations[] = {
      predicting_only,
      {{either, 0.84, kVisionLanguage}},
      {{"input-size", kFewerPixels},
-      {"half-inference", "from_pretrained(..., torch_dtype=torch.bfloat16, attn_implementation=\"flash_attention_2\")"},
-      {"quantized-model", "the model's AWQ or Int4 version, or from_pretrained(..., load_in_4bit=True)"}}},
+      {"half-inference",
+       "from_pretrained(..., torch_dtype=torch.bfloat16, attn_implementation=\"flash_attention_2\")",
+       {},
+       System::unknown,
+       "lmdeploy|api_server|ollama|llama.cpp|gguf"},
+      {"quantized-model", "the model's AWQ or Int4 version (transformers: load_in_4bit=True)"}}},
     {"large_images",
      "convolutions over images or volumes: memory grows with height x width (x depth)",
      unknown_program_on_device,

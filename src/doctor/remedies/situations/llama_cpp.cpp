@@ -45,6 +45,8 @@ constexpr Situation kSituations[] = {
      with_ollama,
      {{either, 0.86, "parameter num_ctx|parameter num_gpu"},
       {setup, 0.8, "ollama_context_length=|num_ctx|ollama_num_parallel="},
+      {log, 0.78, "ollama run|ollama serve|ollama跑|ollama 跑|ollama运行|ollama部署|ollama启动|ollamaで"},
+      {log, 0.77, "ollama"},
       {log, 0.72, "llama runner process|llama-server process|requires more system memory"}},
      {{"max-model-len", "PARAMETER num_ctx 4096 (Modelfile; /set parameter num_ctx 4096; OLLAMA_CONTEXT_LENGTH=4096)"},
       {"gpu-layers", "PARAMETER num_gpu <half of the layers>; without it Ollama counts them itself"},

@@ -11,8 +11,19 @@ namespace {
 using enum System;
 using enum Sign::In;
 
+// Of a model that nobody trains here, and of no pipeline of images.
+Evidence told_loading(const CaseView& view) {
+  constexpr std::string_view kOthers =
+      "lm studio|lmstudio|kobold|ollama|oobabooga|text-generation-webui|llama.cpp|gguf|fastchat|vllm|sglang|gpt4all";
+  if (view.serving() || view.has_job() || speaks_of_diffusion(view) || !view.log_says(kOthers).empty()) return {};
+  if (view.training() && view.story().task == ToldTask::training) return {};
+  Evidence told = told_at(view, ToldStage::loading);
+  if (told.weight > 0) told.weight = 0.85;
+  return told;
+}
 bool loading_on_device(const CaseView& view) {
-  return on_device(view) && view.phase("load") && view.job().system != System::llama_server;
+  return on_device(view) && (view.phase("load") || told_loading(view).weight > 0) &&
+         view.job().system != System::llama_server;
 }
 bool resuming(const CaseView& view) { return on_device(view) && !view.serving(); }
 
@@ -54,7 +65,7 @@ constexpr Situation kSituations[] = {
      {{either, 0.86,
        ".quantize(4)|.quantize(8)|quantize(4).cuda|quantize(8).cuda|int8量化|int4量化|8bit量化|4bit量化|int8推理|"
        "int4推理|int8 推理|int4 推理"}},
-     {{"lean-load", "without device_map: from_pretrained(..., torch_dtype=torch.float16), then .quantize(8).cuda()"},
+     {{"lean-load", "without device_map: from_pretrained(..., torch_dtype=torch.float16), then .quantize(4).cuda()"},
       {"quantized-model", "a version of the model that is published in 4 or 8 bits"},
       {"half-inference", "from_pretrained(..., torch_dtype=torch.float16)"}}},
     {"speech_model",
@@ -79,7 +90,8 @@ constexpr Situation kSituations[] = {
       {log, 0.76, ".to(device)|.cuda()|_apply|load_state_dict"}},
      {{"half-inference", "from_pretrained(..., torch_dtype=torch.float16, device_map=\"auto\")"},
       {"quantized-model", "from_pretrained(..., load_in_8bit=True) or load_in_4bit=True"},
-      {"end-other-processes", "nvidia-smi: an earlier run may still hold the device"}}},
+      {"end-other-processes", "nvidia-smi: an earlier run may still hold the device"}},
+     told_loading},
 };
 
 }  // namespace

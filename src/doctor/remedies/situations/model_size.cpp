@@ -10,20 +10,22 @@ namespace headroom::doctor {
 namespace {
 
 constexpr double kGib = 0x1p30;
-constexpr double kOverhead = 1.15;  // for 4 bits: scales, and what stays in 16 bits
-constexpr double kShare = 0.95;     // of the device, that weights may take
+constexpr double kOverhead = 1.15;  // of 4 bits: scales, and what stays in 16
+constexpr double kShare = 0.95;     // of the device, for weights at most
+constexpr double kShareOfTraining = 0.85;
 
 // On one device: the size of a model tells nothing when several devices share the weights.
 bool alone(const CaseView& view) {
   constexpr std::string_view kShared = "--tensor-parallel-size|tensor_parallel|--num-shard|device_map|--tp ";
+  if (several_devices_in_words(view.incident().log_text)) return false;
   return on_device(view) && !view.sharded() && view.gpus() <= 1 && view.reinforcement_library().empty() &&
          !speaks_of_diffusion(view) && view.log_says(kShared).empty();
 }
 // A message alone is assumed to be from a training; here the log or a job must say so.
 bool speaks_of_training(const CaseView& view) {
-  constexpr std::string_view kTraining =
-      "train|fine-tun|fine tun|finetun|lora|qlora|epoch|loss|sft|dpo|optimizer|微调|训练|学習|ファインチューニング";
-  return view.training() && (view.has_job() || !any_word(view.incident().log_text, kTraining).empty());
+  constexpr std::string_view kAdapters = "lora|finetun|fine-tun";
+  return view.training() && (view.has_job() || view.story().task == ToldTask::training ||
+                             !any_word(view.incident().log_text, kAdapters).empty());
 }
 bool trained_alone(const CaseView& view) { return alone(view) && !view.serving() && speaks_of_training(view); }
 bool predicting_alone(const CaseView& view) { return alone(view) && !view.serving() && !speaks_of_training(view); }
@@ -35,6 +37,7 @@ bool serving_alone(const CaseView& view) {
 std::optional<double> device_bytes(const CaseView& view) {
   if (view.figures().capacity) return static_cast<double>(*view.figures().capacity);
   if (view.gpu()) return static_cast<double>(view.gpu()->memory_bytes);
+  if (const std::optional<double> told = device_in_words(view.incident().log_text)) return told;
   const std::optional<Gpu> named = gpu_in_words(view.incident().log_text);
   return named ? std::optional(static_cast<double>(named->memory_bytes)) : std::nullopt;
 }
@@ -60,12 +63,13 @@ Evidence beyond(const CaseView& view, int least, int most, double weight) {
   const std::optional<ModelWords> model = model_of(view);
   if (!device || !model || model->bits < least || model->bits > most) return {};
   const double bytes = model->parameters * model->bits / 8 * (model->bits == 4 ? kOverhead : 1.0);
-  if (bytes < kShare * *device) return {};
+  // A training holds more beside them.
+  if (bytes < (view.training() && speaks_of_training(view) ? kShareOfTraining : kShare) * *device) return {};
   return {weight, fmt::format("{}: {:.1f} GiB in {} bits, on {}", model->written, bytes / kGib, model->bits,
                               figure(static_cast<int64_t>(*device)))};
 }
 
-Evidence larger_in_16_bits(const CaseView& view) { return beyond(view, 8, 16, 0.83); }
+Evidence larger_in_16_bits(const CaseView& view) { return beyond(view, 8, 16, 0.85); }
 Evidence larger_in_4_bits(const CaseView& view) { return beyond(view, 4, 4, 0.87); }
 
 // Weights and gradients in 16 bits, with Adam's two states and a master copy in 32 bits, far exceed the device, and
@@ -77,9 +81,18 @@ Evidence states_beyond(const CaseView& view) {
   const std::optional<double> device = device_bytes(view);
   const std::optional<ModelWords> model = model_of(view);
   if (!device || !model || model->parameters * kBytes < kFar * *device) return {};
-  // Adapters are often trained without being mentioned, so this weighs less than what helps in both cases.
-  return {0.65, fmt::format("{}: {:.0f} GiB with Adam, 16 bytes per parameter, on {}", model->written,
-                            model->parameters * kBytes / kGib, figure(static_cast<int64_t>(*device)))};
+  constexpr std::string_view kAll =
+      "full fine|full-fine|full finetun|full parameter|full-parameter|all parameters|all the parameters|full_finetun|"
+      "full training|finetuning_type full|全参|全量|全パラメータ|フルファインチューニング";
+  // Adapters are often trained and not named: then it stands behind what helps either way.
+  const bool all = !view.log_says(kAll).empty();
+  const MessageFigures& f = view.figures();
+  const bool words = !f.requested && !f.allocated;
+  return {all     ? 0.88
+          : words ? 0.74
+                  : 0.65,
+          fmt::format("{}: {:.0f} GiB with Adam, 16 bytes per parameter, on {}", model->written,
+                      model->parameters * kBytes / kGib, figure(static_cast<int64_t>(*device)))};
 }
 
 constexpr Situation kSituations[] = {
@@ -104,7 +117,10 @@ constexpr Situation kSituations[] = {
      "if all weights train, gradients and states alone are larger than the device: no batch changes that",
      trained_alone,
      {},
-     {{"lora"}, {"qlora"}, {"smaller-model", "a smaller model (16 bytes per parameter; LoRA 2, QLoRA 0.6)"}},
+     {{"lora"},
+      {"qlora"},
+      {"optimizer-8bit"},
+      {"smaller-model", "a smaller model (16 bytes per parameter; LoRA 2, QLoRA 0.6)"}},
      states_beyond},
     {"model_too_large",
      "the weights alone are larger than the device: no batch and no length changes that",

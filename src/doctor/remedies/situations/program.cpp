@@ -26,18 +26,26 @@ constexpr Situation kSituations[] = {
      "the graphs of past steps are kept: a loss summed or listed without .item(), a state that is not detached, or "
      "retain_graph=True",
      training_on_device,
-     {{log, 0.86, "retain_graph=true"},
+     {{log, 0.86, "retain_graph=true|retain_graph"},
       {log, 0.82,
        "total_loss += loss|running_loss += loss|epoch_loss += loss|loss_sum += loss|losses.append(loss)|"
        "outputs.append(|.append(output|.append(loss|.update(loss,"},
       {log, 0.76,
-       "keeps increasing|keeps growing|memory leak|usage increases|memory increases|grows over time|steady increase|"
+       "grows each|grows every|grows per|grows after each|grows with each|grows with every|increases each|"
+       "increases with each|increases per|climbs from|climbs to|一直在增加|keeps increasing|keeps growing|memory "
+       "leak|usage increases|memory "
+       "increases|grows over time|steady increase|"
        "more and more memory|gradually increas|increases gradually|slowly increas|keeps rising|consumption increases|"
-       "越来越|不断增加|不断增长|一直增加|逐渐增加|増え続け"},
+       "越来越|不断增加|不断增长|一直增加|逐渐增加|増え続け|飙升|一直涨|一直在涨|不断上涨|持续增长|持续增加|持续上涨|"
+       "慢慢增|越占越|累积|增えていく|徐々に増|増加し続け|増加していく|keeps on increasing|keeps going up|goes up "
+       "with|rapidly increasing|starts increasing|keep growing|grows with|grows until|increases until|increases "
+       "with|increases every"},
       {setup, 0.8,
        "retain_graph=true|total_loss += loss\n|running_loss += loss\n|epoch_loss += loss\n|losses.append(loss)"}},
      {{"detach-history",
        "total += loss.item(); hidden = hidden.detach(); lists of .detach().cpu(); no retain_graph=True"},
+      {"find-sample",
+       "or longer samples came: start with the longest one, leave out or cut what is far longer than the rest"},
       {"measure"}},
      growing},
     {"failed_after_whole_epochs",
@@ -51,6 +59,14 @@ constexpr Situation kSituations[] = {
       {"micro-batch"},
       {"eval-batch", "if it fails in the validation: a smaller batch there, with torch.no_grad(): around it"}},
      after_epochs},
+    {"compiled",
+     "a compiled step keeps other intermediate results, and its tuning tries kernels with memory of their own",
+     training_on_device,
+     {{log, 0.8,
+       "torch.compile makes|with torch.compile|torch.compile(mode|--torch_compile|compile mode|max-autotune"}},
+     {{"eager", "without torch.compile, or mode=\"default\" instead of max-autotune or reduce-overhead"},
+      {"micro-batch"},
+      {"checkpointing"}}},
     {"layer_larger_than_meant",
      "a layer of the model itself finds no room when it is made: its sizes are larger than meant",
      training_on_device,

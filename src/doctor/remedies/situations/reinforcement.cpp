@@ -27,7 +27,8 @@ bool on_given_answers(const CaseView& view) {
 bool by_openrlhf(const CaseView& view) { return of_openrlhf(view) && !on_given_answers(view); }
 bool with_trl(const CaseView& view) {
   return on_device(view) && view.reinforcement_library().empty() && !view.log_says("vllm").empty() &&
-         !view.log_says("grpo_trainer|ppo_trainer|online_dpo|rloo_trainer|use_vllm").empty();
+         !view.log_says("grpo_trainer|grpotrainer|ppo_trainer|online_dpo|rloo_trainer|use_vllm|trl").empty() &&
+         !view.log_says("grpo|ppo|rloo|online_dpo|online dpo|use_vllm").empty();
 }
 
 bool by_trl(const CaseView& view) { return with_trl(view) && !cache_too_small(view); }

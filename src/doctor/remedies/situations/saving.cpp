@@ -15,6 +15,11 @@ Evidence told_saving(const CaseView& view) { return told_at(view, ToldStage::sav
 bool saving(const CaseView& view) {
   return view.pool() == Pool::device && (view.phase("checkpoint_save") || told_saving(view).weight > 0);
 }
+Evidence told_saving_on_the_host(const CaseView& view) {
+  const std::string_view word = view.story().at(ToldStage::saving);
+  if (word.empty()) return {};
+  return {0.86, "`" + std::string(word) + "`, where the log says that it failed"};
+}
 bool of_host_memory(const CaseView& view) { return view.pool() == Pool::host; }
 
 constexpr Situation kSituations[] = {
@@ -62,7 +67,8 @@ constexpr Situation kSituations[] = {
       {"sharded-save",
        "\"stage3_gather_16bit_weights_on_model_save\": false; state_dict_type: SHARDED_STATE_DICT (FSDP); the weights "
        "alone: save_only_model=True"},
-      {"host-memory"}}},
+      {"host-memory"}},
+     told_saving_on_the_host},
     {"whole_model_per_process",
      "zero3_init_flag and the gathered save keep whole copies of the weights in host memory beside the offload",
      deepspeed_on_host,

@@ -61,8 +61,13 @@ Evidence long_context_in_log(const CaseView& view) {
     if (length && *length >= kLong) return {0.84, fmt::format("a context of {:.0f} tokens in the log", *length)};
   }
   const std::string_view named = view.log_says("128k|-1m|256k|longcontext|long-context|max context");
-  if (named.empty()) return {};
-  return {0.78, fmt::format("`{}` in the log", named)};
+  if (!named.empty()) return {0.78, fmt::format("`{}` in the log", named)};
+  // Families whose models take 32k tokens and more.
+  const std::string_view family = view.log_says(
+      "qwen2|qwen3|qwen-2|llama-3.1|llama-3.2|llama-3.3|llama3.1|llama3.2|llama3.3|mistral|mixtral|deepseek|glm-4|"
+      "internlm2|phi-3|gemma-3|yi-1.5");
+  if (family.empty() || view.message() == nullptr) return {};
+  return {0.725, fmt::format("`{}` in the log: 32k tokens or more by itself", family)};
 }
 
 // "Loading model weights took 20.10 GB" on a device of 23.64 GiB.
@@ -91,6 +96,7 @@ bool server_of_an_unread_file(const CaseView& view) {
   return on_device(view) && unknown_program(view) && view.log_says("increase --mem-fraction-static").empty();
 }
 
+bool of_lmdeploy(const CaseView& view) { return view.pool() == Pool::device && !view.training(); }
 bool paged_server(const CaseView& view) { return serving_on_device(view) && view.job().system != System::llama_server; }
 
 constexpr Situation kSituations[] = {
@@ -115,6 +121,14 @@ constexpr Situation kSituations[] = {
       {"max-sequences"},
       {"gpu-memory-utilization"},
       {"max-model-len"}}},
+    {"pool_of_lmdeploy",
+     "LMDeploy gives 0.8 of the free memory to its cache: prefill and the vision encoder need the rest",
+     of_lmdeploy,
+     {{either, 0.83, "lmdeploy"}},
+     {{"gpu-memory-utilization", "--cache-max-entry-count 0.4 (cache_max_entry_count=0.4 in Python)"},
+      {"max-model-len", "--session-len 8192, --max-prefill-token-num 4096"},
+      {"kv-dtype", "--quant-policy 8: the cache in 8 bits"},
+      {"quantized-model", "an AWQ version of the model: --model-format awq"}}},
     {"graph_capture",
      "CUDA graphs are captured after the KV pool took its share: their own pools no longer fit",
      captures_graphs,
@@ -130,7 +144,7 @@ constexpr Situation kSituations[] = {
      {{"batched-tokens"}, {"gpu-memory-utilization"}, {"eager"}}},
     {"pool_leaves_no_room",
      "the server's pool took its share first; activations, graphs and the sampler need the rest",
-     serving_on_device,
+     paged_server,
      {},
      {{"gpu-memory-utilization"}, {"eager"}, {"max-sequences"}, {"max-model-len"}},
      failed_beside_the_cache},
@@ -144,6 +158,13 @@ constexpr Situation kSituations[] = {
       {"max-model-len"},
       {"quantized-model"},
       {"tensor-parallel"}}},
+    {"told_cache_too_small",
+     "the KV cache does not hold one request of full length: a shorter length, or a larger share",
+     vllm_on_device,
+     {{log, 0.89,
+       "kvキャッシュが足り|kvキャッシュ不足|kv缓存不足|kv缓存不够|kv cache不足|kv cache不够|kv cache is too small|"
+       "not enough kv cache|kv cache is not enough|kv cache space"}},
+     {{"max-model-len"}, {"gpu-memory-utilization", "--gpu-memory-utilization 0.95"}, {"kv-dtype"}}},
     {"context_of_the_model",
      "without --max-model-len the server plans for the model's own longest context: profile run and KV cache are sized "
      "by it",

@@ -13,7 +13,10 @@ using enum Sign::In;
 bool spread_optimizer(const CaseView& view) {
   return training_on_device(view) && several_gpus(view) && !view.sharded();
 }
-bool by_deepspeed(const CaseView& view) { return training_on_device(view) && !view.incident().estimate; }
+bool by_deepspeed(const CaseView& view) {
+  // Colossal-AI has a ZeRO of its own.
+  return training_on_device(view) && !view.incident().estimate && view.log_says("colossal").empty();
+}
 
 // Full training whose states are already sharded over all devices and still do not fit.
 bool split_already(const CaseView& view) {
@@ -52,6 +55,7 @@ constexpr Situation kSituations[] = {
        {},
        System::unknown,
        "load_in_4bit|load_in_8bit|quantization_bit|bnb_4bit"},
+      {"checkpointing", {}, {}, System::unknown, "gradient_checkpointing=true|gradient_checkpointing: true"},
       {"micro-batch"},
       {"sequence-length"}},
      frozen_base},
@@ -80,14 +84,16 @@ constexpr Situation kSituations[] = {
      "host",
      by_deepspeed,
      {{log, 0.84, "initialize_optimizer_states|_create_optimizer_states"},
-      {log, 0.8, "stage_1_and_2.py|zero/stage2.py|zero/stage1.py"}},
+      {log, 0.8, "stage_1_and_2.py|zero/stage2.py|zero/stage1.py"},
+      {log, 0.74, "zero-2|zero2|zero 2|stage 2|stage2|zero_stage 2"}},
      {{"shard", "\"zero_optimization\": {\"stage\": 3}"},
       {"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"}"},
       {"micro-batch"}}},
     {"gathered_by_stage_3",
      "ZeRO-3 gathers the weights of each layer for its turn; states and weights may wait on the host",
      by_deepspeed,
-     {{log, 0.78, "zero/stage3.py|partition_parameters.py|partitioned_param_coordinator"}},
+     {{log, 0.78, "zero/stage3.py|partition_parameters.py|partitioned_param_coordinator"},
+      {log, 0.74, "zero-3|zero3|zero 3|stage 3|stage3|zero_stage 3"}},
      {{"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"}, \"offload_param\": {\"device\": \"cpu\"}"},
       {"micro-batch"},
       {"smaller-buckets",

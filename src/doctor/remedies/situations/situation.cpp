@@ -6,13 +6,14 @@
 
 #include "doctor/remedies/log_batch.h"
 #include "doctor/remedies/situations/conditions.h"
+#include "doctor/remedies/tried.h"
 
 namespace headroom::doctor {
 namespace {
 
 // Each further piece of advice is this much weaker than the one before.
 constexpr double kStep = 0.05;
-// The weight of a smaller batch when it has already been tried.
+// What somebody has tried already weighs so much less.
 constexpr double kTried = 0.3;
 
 Evidence evidence_of(const Situation& situation, const CaseView& view) {
@@ -64,11 +65,12 @@ Remedy* offered(Findings& findings, std::string_view technique) {
   return nullptr;
 }
 
-// Whether the technique was refused for a reason that counts. A missing saving in the memory model does not count,
-// because situations are outside the model; nor does a missing option if the situation has its own text.
+// Refused for a reason. That the memory model sees no saving is none: the situation is what it does not see; nor is it
+// one that the system has no option, or that one peak gains nothing, where the situation has words.
 bool refused(const Findings& findings, std::string_view technique, bool with_words) {
   return std::any_of(findings.refused.begin(), findings.refused.end(), [&](const Refusal& refusal) {
-    return refusal.name == technique && refusal.why != kNothingSaved && !(refusal.unspelt && with_words);
+    const bool general = refusal.unspelt || refusal.why == kNoGainAtThePeak;
+    return refusal.name == technique && refusal.why != kNothingSaved && !(general && with_words);
   });
 }
 
@@ -98,7 +100,22 @@ bool failed_beside_the_training(const CaseView& view) {
   return told_at(view, ToldStage::evaluation).weight > 0 || told_at(view, ToldStage::saving).weight > 0;
 }
 bool of_the_step(std::string_view technique) {
-  return technique == "micro-batch" || technique == "checkpointing" || technique == "optimizer-8bit";
+  for (const std::string_view each :
+       {"micro-batch", "auto-batch", "checkpointing", "optimizer-8bit", "activation-offload", "sequence-length",
+        "shorter-pack", "length-buckets", "sequence-chunks", "input-size", "liger", "compile", "chunked-loss",
+        "flash-attention", "mixed-precision", "optimizer-in-backward", "fused-optimizer", "freeze"})
+    if (technique == each) return true;
+  return false;
+}
+// What a failure while saving is not answered with.
+void drop_the_step(const CaseView& view, Findings& findings) {
+  const bool saving = view.phase("checkpoint_save") || told_at(view, ToldStage::saving).weight > 0;
+  if (!view.training() || !saving || view.pool() != Pool::device) return;
+  std::erase_if(findings.remedies, [&](const Remedy& remedy) {
+    if (!of_the_step(remedy.name)) return false;
+    findings.refused.push_back({remedy.name, "it failed while it saved: the steps fit"});
+    return true;
+  });
 }
 
 // Whether the advice is for the view's system and not yet in use.
@@ -111,8 +128,13 @@ bool meant_for(const Advice& advice, const CaseView& view) {
 std::string_view words_of(const Advice& advice, const CaseView& view) {
   if (advice.technique == "input-size" && advice.set.empty() && speaks_of_texts(view))
     return "shorter texts: half of max_length (max_seq_length)";
-  if (advice.technique == "micro-batch" && advice.set.empty() && unknown_program(view) && speaks_of_prediction(view))
-    return "a smaller batch: DataLoader(..., batch_size=<half>)";  // there are no optimizer steps to accumulate over
+  const bool batch = advice.technique == "micro-batch" && advice.set.empty() && unknown_program(view);
+  if (batch && (speaks_of_prediction(view) || view.story().task == ToldTask::prediction))
+    return "a smaller batch: DataLoader(..., batch_size=<half>)";  // without steps of an optimizer
+  // Words alone, without a program's.
+  const bool words = view.message() && view.message()->format == "words" && view.message()->frames.empty();
+  if (batch && words && !view.foreign_framework())
+    return "a smaller batch_size: half of it (in training with twice the accumulation)";
   return advice.set;
 }
 
@@ -147,9 +169,10 @@ void take(const CaseView& view, const Situation& situation, const Advice& advice
 std::vector<const Situation*> all_situations() {
   std::vector<const Situation*> all;
   for (const auto group :
-       {saving_situations, evaluation_situations, input_situations, program_situations, loading_situations,
-        server_situations, llama_cpp_situations, host_situations, device_situations, diffusion_situations,
-        reinforcement_situations, sharding_situations, toolbox_situations, model_size_situations})
+       {saving_situations, reworking_situations, rerun_situations, chat_situations, evaluation_situations,
+        input_situations, program_situations, loading_situations, server_situations, llama_cpp_situations,
+        host_situations, device_situations, diffusion_situations, reinforcement_situations, sharding_situations,
+        toolbox_situations, other_program_situations, model_size_situations})
     for (const Situation& situation : group()) all.push_back(&situation);
   return all;
 }
@@ -174,13 +197,16 @@ void advise(const CaseView& view, const std::vector<Seen>& seen, Findings& findi
       if (!meant_for(advice, view)) continue;
       if (std::find(given.begin(), given.end(), advice.technique) != given.end()) continue;
       double evidence = one.evidence.weight - kStep * static_cast<double>(given.size());
-      if (smaller_batch && advice.technique == "micro-batch") evidence -= kTried;
+      const bool tried =
+          advice.technique == "micro-batch" ? smaller_batch : tried_in_vain(view.incident().log_text, advice.technique);
+      if (tried) evidence -= kTried;
       if (elsewhere && one.evidence.weight < kTold && of_the_step(advice.technique)) evidence -= kTried;
       take(view, *one.situation, advice, evidence, findings);
       given.push_back(advice.technique);
     }
   }
   keep_own_spelling(view, findings);
+  drop_the_step(view, findings);
 }
 
 }  // namespace headroom::doctor

@@ -61,6 +61,9 @@ struct Situation {
 
 // The records of each file.
 std::span<const Situation> saving_situations();
+std::span<const Situation> reworking_situations();
+std::span<const Situation> rerun_situations();
+std::span<const Situation> chat_situations();
 std::span<const Situation> evaluation_situations();
 std::span<const Situation> input_situations();
 std::span<const Situation> program_situations();
@@ -73,6 +76,7 @@ std::span<const Situation> diffusion_situations();
 std::span<const Situation> reinforcement_situations();
 std::span<const Situation> sharding_situations();
 std::span<const Situation> toolbox_situations();
+std::span<const Situation> other_program_situations();
 std::span<const Situation> model_size_situations();
 std::vector<const Situation*> all_situations();
 

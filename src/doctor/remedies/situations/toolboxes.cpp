@@ -59,10 +59,16 @@ constexpr Situation kSituations[] = {
      {{either, 0.84,
        "espnet|nemo_asr|quartznet|jasper|citrinet|conformer_ctc|funasr|speechbrain|wenet|wav2vec|audiototext|fbank"}},
      {{"sequence-length",
-       "leave long recordings out: max_duration: 16.7 (NeMo, beside the manifest), or cut them into pieces by "
-       "alignment"},
+       "leave long recordings out: max_duration: 16.7 (NeMo, beside the manifest), or slice them into shorter clips"},
       {"micro-batch", "half of batch_size (ESPnet: batch_bins)"},
       {"length-buckets", "batches by length: batch_type: numel or length (ESPnet), bucketing (NeMo)"}}},
+    {"clips_of_a_voice",
+     "features are taken from whole recordings: one of several minutes takes more than all others",
+     any_scene,
+     {{either, 0.85, "so-vits|sovits|so_vits|diff-svc|rvc|hubert|contentvec|bert-vits|gpt-sovits|vits/|f0_predictor"}},
+     {{"sequence-length", "slice the recordings into clips of 2 to 15 s, and look for odd samples that are longer"},
+      {"fewer-workers", "fewer processes at once: --num_processes 1"},
+      {"micro-batch", "a smaller batch_size in config.json"}}},
     {"scenes_of_gaussians",
      "a scene keeps all its photographs on the device beside its Gaussians, whose number grows until densification "
      "ends",
