@@ -11,6 +11,10 @@ struct ToldPost {
 };
 
 constexpr ToldPost kEnglish[] = {
+    {"A 7B model in Q5 does not load on my 10 GB card\n$ ./llama-cli -m mistral-7b.Q5_K_M.gguf -ngl 99 -p hello\nmain: "
+     "llama backend init\nllama_model_loader: loaded meta data with 24 key-value pairs\nllama_model_loader: - kv 3: "
+     "llama.context_length u32 = 32768",
+     "-c 4096", "micro-batch|checkpointing"},
     {"Trying to do full fine-tuning of Mistral 7B on one A100 40GB, runs out of memory as soon as trainer.train() is "
      "called. Batch size is 1.",
      "lora|optimizer-8bit|adafactor", "micro-batch"},

@@ -116,6 +116,9 @@ Job job_of_log(const Case& incident, const Message* message, std::string_view re
   }
   if (!message && any_in(incident.setup_text, kModelfile)) job.system = System::llama_server;
   if (message) job.system = system_of(*message);
+  // Without a message the log of a server is still a server's.
+  if (!message && job.system == System::unknown)
+    if (const System named = system_of_log(incident.log_text); server_system(named)) job.system = named;
   if (message && (job.system == System::unknown || job.system == System::pytorch_script))
     if (const System named = system_of_log(incident.log_text); named != System::unknown) job.system = named;
   if (server_system(job.system)) {

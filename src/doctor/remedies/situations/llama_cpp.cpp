@@ -31,6 +31,9 @@ Evidence long_context(const CaseView& view) {
     return {0.92, fmt::format("n_ctx = {} in the log", *context)};
   if (view.has_job() && !view.job().serving.max_model_len && view.shape() && view.shape()->max_positions > kLongContext)
     return {0.85, fmt::format("no --ctx-size, and the model was trained on {} tokens", view.shape()->max_positions)};
+  const std::string_view program = view.log_says("llama-cli|llama-server|llama_model_load");
+  if (!program.empty() && view.log_says(" -c |--ctx-size|n_ctx=|ctx_size").empty())
+    return {0.76, fmt::format("`{}` in the log, and no --ctx-size", program)};
   return {};
 }
 
