@@ -31,6 +31,7 @@ constexpr ToldPost kDenied[] = {
     {"A BERT classifier is trained, the out of memory comes in the update step, not in the evaluation",
      "checkpoint|batch", "no_grad|for evaluation"},
     {"训练时爆显存,不是推理的时候,resnet分类", "batch", "no_grad"},
+    {"画像分類のファインチューニングでCUDA out of memory", "batch|input", "max_length"},
     {"学習でVRAM不足、推論ではなく学習のときだけ", "batch", "no_grad"},
 };
 

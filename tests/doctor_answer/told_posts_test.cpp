@@ -63,6 +63,7 @@ TEST(ToldPosts, TheWordForEitherMemoryIsADevicesBesideAGpu) {
   EXPECT_FALSE(host("单张V100上全量微调,训练到一半提示内存不足"));
   EXPECT_FALSE(host("p40显卡三张,启动api服务显示内存不足\nskip_tokenizer_init=False, tokenizer_mode=auto"));
   EXPECT_TRUE(host("单张V100上训练,内存不足,进程被kill了"));
+  EXPECT_TRUE(host("训练时内存占用越来越大,dataloader num_workers=8,显卡3090"));
   EXPECT_TRUE(host("V100上训练,机器内存64G,内存不够"));
   EXPECT_TRUE(host("纯cpu识别图片,内存一直在涨,没有回收"));
 }

@@ -53,6 +53,8 @@ TEST(Words, ThatAreDenied) {
   EXPECT_TRUE(affirmed_word("instead of evaluation", "evaluat").empty());
   EXPECT_TRUE(affirmed_word("不是在推理", "推理").empty());
   EXPECT_TRUE(affirmed_word("推論ではなく", "推論").empty());
+  EXPECT_TRUE(affirmed_word("i do not use dataparallel", "dataparallel").empty());
+  EXPECT_FALSE(affirmed_word("i can not use dataparallel", "dataparallel").empty());
   EXPECT_FALSE(affirmed_word("it does not train", "train").empty()) << "it fails";
   EXPECT_FALSE(affirmed_word("not here. evaluation", "evaluat").empty());
   EXPECT_FALSE(affirmed_word("not evaluation but the evaluation of the test set", "test set|evaluat").empty());

@@ -84,13 +84,21 @@ bool any_clause(const std::string& log, Fits fits) {
   return !first_sentence(log, fits).empty();
 }
 
+// A sentence of people's own that says so. Lines of a log are in ASCII.
+bool of_the_host_in_words(const std::string& log) {
+  bool found = false;
+  each_sentence(log, [&](std::string_view sentence) {
+    found = !in_ascii(sentence) && !any_word(sentence, kOfTheHost).empty();
+    return found;
+  });
+  return found;
+}
+
 // Which clauses of a log speak of host memory.
 class HostClauses {
  public:
   explicit HostClauses(const std::string& log)
-      : either_(!says(log, kDevice) || any_clause(log, says_killed) || any_clause(log, [](std::string_view clause) {
-          return !in_ascii(clause) && !any_word(clause, kOfTheHost).empty();
-        })) {}
+      : either_(!says(log, kDevice) || any_clause(log, says_killed) || of_the_host_in_words(log)) {}
   bool operator()(std::string_view clause) const {
     if (of_device(clause) || of_shared(clause)) return false;
     return !any_word(clause, kHostMemory).empty() || !any_word(clause, kPreparing).empty() ||

@@ -216,18 +216,25 @@ bool one_of(std::string_view word, std::string_view words) {
   return false;
 }
 
-// "not evaluation", "not during the evaluation", "without any training", "isn't the training". "It does not train" and
-// "cannot train" deny nothing: they say that it fails.
+// "not evaluation", "not during the evaluation", "without any training", "do not use DataParallel". "It does not train"
+// and "cannot train" deny nothing: they say that it fails.
 bool denied_before(std::string_view before) {
+  bool used = false;
   std::string_view word = take_last_word(before);
-  for (int fillers = 0; fillers < 3 && one_of(word, "in|during|the|at|for|on|a|an|while|when|by|from|any|doing");
-       ++fillers)
+  for (int fillers = 0; fillers < 3; ++fillers) {
+    if (one_of(word, "use|using"))
+      used = true;
+    else if (!one_of(word, "in|during|the|at|for|on|a|an|while|when|by|from|any|doing"))
+      break;
     word = take_last_word(before);
+  }
   if (one_of(word, "without|nor|neither|no|isn't|wasn't|aren't")) return true;
+  if (used && one_of(word, "don't|doesn't|didn't")) return true;
   if (word == "of") return take_last_word(before) == "instead";
   if (word == "than") return take_last_word(before) == "rather";
-  constexpr std::string_view kFails = "do|does|did|can|could|will|would|may|might|should|has|have|had|need";
-  return word == "not" && !one_of(take_last_word(before), kFails);
+  const std::string_view verb = word == "not" ? take_last_word(before) : std::string_view();
+  if (used && one_of(verb, "do|does|did")) return true;
+  return word == "not" && !one_of(verb, "do|does|did|can|could|will|would|may|might|should|has|have|had|need");
 }
 
 }  // namespace

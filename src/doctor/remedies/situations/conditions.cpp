@@ -46,7 +46,7 @@ bool speaks_of_texts(const CaseView& view) {
       "dpo | dpo,| "
       "dpo.|dpoconfig|dpotrainer|sfttrainer|sftconfig|grpo|language model|大模型";
   constexpr std::string_view kTuning = "finetun|fine-tun|fine tun|微调|ファインチューニング|ファインチューン|qlora",
-                             kImages = "image|resnet|yolo|conv2d|diffusion|diffusers|video|图";
+                             kImages = "image|resnet|yolo|conv2d|diffusion|diffusers|video|图|画像|動画";
   const std::string log = without_words(view.incident().log_text, "hubert|contentvec");
   constexpr std::string_view kChats = "提问|聊天机器人|多轮对话|chatbot|chat history|チャットボット|会話履歴";
   const bool named = !view.log_says(kWords).empty() && view.log_says("hubert").empty();
