@@ -1,5 +1,5 @@
 // Posts without a message, a stack or a configuration: what their sentences tell.
-#include "told_posts.h"
+#include "careful_posts.h"
 
 #include <gtest/gtest.h>
 
@@ -54,6 +54,45 @@ void expect_named(const ToldPost (&posts)[N]) {
 TEST(ToldPosts, English) { expect_named(kEnglish); }
 TEST(ToldPosts, Chinese) { expect_named(kChinese); }
 TEST(ToldPosts, Japanese) { expect_named(kJapanese); }
+
+TEST(ToldPosts, WhatWasTriedAlreadyIsNotOfferedFirst) { expect_named(kTriedAlready); }
+TEST(ToldPosts, WhatIsDeniedIsNotRead) { expect_named(kDenied); }
+
+TEST(ToldPosts, TheWordForEitherMemoryIsADevicesBesideAGpu) {
+  const auto host = [](const char* text) { return told(text).report.diagnosis.host; };
+  EXPECT_FALSE(host("单张V100上全量微调,训练到一半提示内存不足"));
+  EXPECT_FALSE(host("p40显卡三张,启动api服务显示内存不足\nskip_tokenizer_init=False, tokenizer_mode=auto"));
+  EXPECT_TRUE(host("单张V100上训练,内存不足,进程被kill了"));
+  EXPECT_TRUE(host("训练时内存占用越来越大,dataloader num_workers=8,显卡3090"));
+  EXPECT_TRUE(host("V100上训练,机器内存64G,内存不够"));
+  EXPECT_TRUE(host("纯cpu识别图片,内存一直在涨,没有回收"));
+}
+
+TEST(ToldPosts, ATensorOnTheCpuIsInHostMemory) {
+  const Answer a = told(
+      "ResourceExhaustedError: OOM when allocating tensor with shape[16,104,104,128] and type float on "
+      "/job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu\nmodel.fit(x, y)");
+  EXPECT_TRUE(a.report.diagnosis.host);
+  EXPECT_TRUE(any_of(proposals(a), "batch_size=<half>"));
+  EXPECT_FALSE(any_of(proposals(a), "allow_growth"));
+}
+
+TEST(ToldPosts, GrowthIsReadFromTheEpochOfTheFailure) {
+  const auto kept = [](const char* text) { return any_of(proposals(told(text)), "nothing kept over steps"); };
+  EXPECT_TRUE(
+      kept("Training is ok, but when the epoch goes to 45 CUDA is out of memory. With half the batch it fails at "
+           "epoch 190."));
+  EXPECT_TRUE(kept("OOM after 5-8 epochs of training a segmentation network on one 24 GB GPU"));
+  EXPECT_TRUE(kept("训练到第30个epoch的时候爆显存了"));
+  EXPECT_FALSE(kept("Training a Mask R-CNN runs out of GPU memory after a few iterations"));
+  EXPECT_FALSE(
+      kept("GPU memory rises in training, there is no new peak after the first epoch, out of memory it is not"));
+}
+
+TEST(ToldPosts, AKeyIsNotReadOutOfALongerOne) {
+  EXPECT_FALSE(any_of(proposals(told("training is killed, host memory is full\noverwrite_cache: true")), "disk"));
+  EXPECT_TRUE(any_of(proposals(told("yolo training is killed, host memory is full\ncache: true")), "disk"));
+}
 
 TEST(ToldPosts, SayWhoseMemoryItWas) {
   const auto headline_of = [](const char* text) { return headline(told(text).report); };

@@ -22,8 +22,20 @@ TEST(LogBatch, ASmallerOneMayHaveBeenTried) {
   EXPECT_TRUE(smaller_batch_failed("decreasing the batch size doesn't help\n"));
   EXPECT_TRUE(smaller_batch_failed("batch size 8\nlowering the batch size has no effect\n"));
   EXPECT_TRUE(smaller_batch_failed("已经调的非常小了\n--train_batch_size=2\n依旧oom\n"));
+  EXPECT_TRUE(smaller_batch_failed("i change the batch size to 16, the same problem arises at epoch 258\n"));
+  EXPECT_TRUE(smaller_batch_failed("就算batch_size设置成1也是报错\n"));
+  EXPECT_TRUE(smaller_batch_failed("it is not the batch size that is the problem\n"));
+  EXPECT_TRUE(smaller_batch_failed("バッチサイズを2に下げても解決しない\n"));
+  EXPECT_FALSE(smaller_batch_failed("writer_batch_size is lowered to 10, still killed\n"));
   EXPECT_FALSE(smaller_batch_failed("should i reduce the batch size?\n"));
   EXPECT_FALSE(smaller_batch_failed("reduce the learning rate\nbatch size 8 but only 2 gpus\n"));
+}
+
+TEST(LogBatch, TheSmallestMayHaveFailed) {
+  EXPECT_TRUE(smallest_batch_failed("from batch size 12 down to 2, still oom\n"));
+  EXPECT_TRUE(smallest_batch_failed("batch_size从10一路降到2,依然爆显存\n"));
+  EXPECT_TRUE(smallest_batch_failed("no matter which batch size i take, it is oom\n"));
+  EXPECT_FALSE(smallest_batch_failed("i reduced the batch size from 64 to 32, still oom\n"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "doctor/remedies/model_words.h"
+#include "doctor/remedies/told_growth.h"
 #include "doctor/remedies/told_stage.h"
 #include "doctor/remedies/tried.h"
 
@@ -30,6 +31,33 @@ TEST(Words, OfStepsThatWentWell) {
   EXPECT_EQ(told_after_epochs("oom after 12 epochs"), "after 12 epoch");
   EXPECT_EQ(told_after_epochs("crashes after a few steps"), "after a few steps");
   EXPECT_TRUE(told_after_epochs("after epoch 3 i slept").empty());
+}
+
+TEST(Words, OfAnEpochThatFailed) {
+  EXPECT_EQ(told_after_epochs("the problem arises when the epoch goes to 60~70"), "epoch goes to 60");
+  EXPECT_EQ(told_after_epochs("it crashes at epoch 12"), "epoch 12");
+  EXPECT_EQ(told_after_epochs("oom in the 30th epoch"), "30th epoch");
+  EXPECT_EQ(told_after_epochs("oom after about 5-8 epochs"), "after about 5-8 epoch");
+  EXPECT_EQ(told_after_epochs("到第20个epoch就爆显存"), "20个epoch");
+  EXPECT_TRUE(told_after_epochs("oom at epoch 1, num_epochs=100").empty());
+  EXPECT_TRUE(told_after_epochs("after the first epoch there is no new peak").empty());
+  EXPECT_TRUE(only_first_steps("after a few iterations"));
+  EXPECT_TRUE(only_first_steps("after 5 step"));
+  EXPECT_FALSE(only_first_steps("after 5000 step"));
+  EXPECT_FALSE(only_first_steps("after 5 epoch"));
+}
+
+TEST(Words, ThatAreDenied) {
+  EXPECT_TRUE(affirmed_word("it is not evaluation", "evaluat").empty());
+  EXPECT_TRUE(affirmed_word("not during the evaluation", "evaluat").empty());
+  EXPECT_TRUE(affirmed_word("instead of evaluation", "evaluat").empty());
+  EXPECT_TRUE(affirmed_word("不是在推理", "推理").empty());
+  EXPECT_TRUE(affirmed_word("推論ではなく", "推論").empty());
+  EXPECT_TRUE(affirmed_word("i do not use dataparallel", "dataparallel").empty());
+  EXPECT_FALSE(affirmed_word("i can not use dataparallel", "dataparallel").empty());
+  EXPECT_FALSE(affirmed_word("it does not train", "train").empty()) << "it fails";
+  EXPECT_FALSE(affirmed_word("not here. evaluation", "evaluat").empty());
+  EXPECT_FALSE(affirmed_word("not evaluation but the evaluation of the test set", "test set|evaluat").empty());
 }
 
 TEST(Words, NameAModel) {
@@ -93,6 +121,9 @@ TEST(Words, TellWhatWasTriedInVain) {
   EXPECT_TRUE(tried_in_vain("使用torch.cuda.empty_cache()不起作用", "empty-cache"));
   EXPECT_FALSE(tried_in_vain("i set num_workers=4. it is still killed", "fewer-workers"));
   EXPECT_FALSE(tried_in_vain("even with a batch of 1", "checkpointing"));
+  EXPECT_TRUE(tried_in_vain("max_seq_length is 32 now.\nstill oom", "sequence-length")) << "the next sentence says so";
+  EXPECT_TRUE(tried_in_vain("no matter which num_workers i take", "fewer-workers"));
+  EXPECT_TRUE(tried_in_vain("the paging file is unlimited, no luck", "more-swap"));
 }
 
 }  // namespace

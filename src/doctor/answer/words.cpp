@@ -15,9 +15,10 @@ bool says(const std::string& log, const std::array<std::string_view, N>& words) 
 }
 
 constexpr std::array<std::string_view, 4> kTorch = {"torch", "site-packages/transformers", "accelerate", "deepspeed"};
-constexpr std::array<std::string_view, 8> kTensorflow = {
-    "tensorflow", "err == cudasuccess", "tf.session", "keras", "model.fit(",
-    "tf.data",    "import tensorflow",  "tf.config"};
+// With libraries that run on it alone.
+constexpr std::array<std::string_view, 14> kTensorflow = {
+    "tensorflow", "err == cudasuccess", "tf.session",   "keras",     "model.fit(",   "tf.data",    "import tensorflow",
+    "tf.config",  "textgenrnn",         "gpt_2_simple", "mask_rcnn", "stellargraph", "deeplabcut", "autokeras"};
 constexpr std::array<std::string_view, 8> kJax = {"jaxlib", "jax.",      "pi0_",     "maxtext",
                                                   "t5x",    "alphafold", "levanter", "import jax"};
 
@@ -25,11 +26,13 @@ constexpr std::string_view kDeviceMemory =
     "显存|顯存|vram|cuda|gpu memory|gpu内存|gpu 内存|gpuメモリ|gpu メモリ|hip out";
 constexpr std::array<std::string_view, 16> kDevice = {"cuda", "vram", "gpu",  "显存", "显卡", "a100", "h100", "rtx",
                                                       "gtx",  "4090", "3090", "v100", "顯存", "单卡", "多卡", "卡"};
-constexpr std::array<std::string_view, 11> kProgram = {"train", "epoch", "batch", "finetun", "fine-tun", "inference",
-                                                       "训练",  "微调",  "推理",  "学習",    "推論"};
+constexpr std::array<std::string_view, 12> kProgram = {"train",    "epoch",     "batch", "finetun",
+                                                       "fine-tun", "inference", "训练",  "微调",
+                                                       "推理",     "学習",      "推論",  "ファインチューニング"};
 constexpr std::string_view kHostMemory =
-    "cpu内存|cpu 内存|cpu memory|cpu ram|host memory|system ram|system memory|main memory|主机内存|系统内存|物理内存|"
-    "内存|ram$|メインメモリ|システムメモリ|memoryerror|cannot allocate memory|pcが固ま|データを全部|メモリに載せ|pc "
+    "cpu内存|cpu 内存|cpu memory|cpu ram|host memory|system ram|system memory|main "
+    "memory|主机内存|系统内存|物理内存|"
+    "ram$|メインメモリ|システムメモリ|memoryerror|cannot allocate memory|pcが固ま|データを全部|メモリに載せ|pc "
     "freezes|computer freezes|machine freezes|"
     "死机|电脑卡死";
 constexpr std::string_view kSharedMemory = "共享内存|共用内存|共有メモリ|shared memory|/dev/shm|shm-size|shm_size|shm$";
@@ -40,21 +43,28 @@ constexpr std::string_view kFullFile = "errno 28|no space left on device";
 // Stages that only the host knows.
 constexpr std::string_view kPreparing =
     "llama-quantize|llama.cpp quantize|convert_hf|convert-hf|to "
-    "gguf|preprocess|pre-process|tokeniz|tokenis|read_csv|loading data|load the data|loading the data|data loading|"
+    "gguf|preprocess|pre-process|tokenizing|tokenising|tokenization |tokenize$|tokenise$|tokenized|read_csv|loading "
+    "data|load the data|loading the data|data loading|"
     "预处理|加载数据|读取数据|数据处理|前処理|トークナイズ|データの読み込み|データを読み込";
 constexpr std::string_view kSilentExit =
     "静默退出|闪退|请按任意键继续|silently exit|exits silently|silent exit|closes itself|without any error|"
     "without error message|no error message|エラーなしで落ち|エラーも出ず";
 constexpr std::string_view kLoading = "loading|load model|from_pretrained|加载|载入|読み込み|ロード";
 
+// "内存" is host memory by the word, and is said of a GPU's as well: beside a GPU only these say that the host's is
+// meant.
+constexpr std::string_view kEither = "内存";
+constexpr std::string_view kOfTheHost =
+    "显存|顯存|cpu|ram$|swap|虚拟内存|物理内存|系统内存|主机|机器|服务器|dataloader|num_workers|num_proc|offload|"
+    "数据|编译|死机|闪退|子进程|多进程|memoryerror|hostmemory|docker|容器|云主机";
+
 bool of_device(std::string_view clause) { return !any_word(clause, kDeviceMemory).empty(); }
 bool of_shared(std::string_view clause) { return !any_word(clause, kSharedMemory).empty(); }
-bool of_host(std::string_view clause) {
-  if (of_device(clause) || of_shared(clause)) return false;
-  return !any_word(clause, kHostMemory).empty() || !any_word(clause, kPreparing).empty();
-}
 bool says_ran_out(std::string_view text) { return !told_out_of_memory(text).empty(); }
 bool says_killed(std::string_view text) { return !told_killed(text).empty(); }
+bool in_ascii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
 
 // The first sentence that has a clause for which `fits` says true; empty where none is.
 template <typename Fits>
@@ -69,7 +79,35 @@ std::string first_sentence(const std::string& log, Fits fits) {
   });
   return found;
 }
-bool any_clause(const std::string& log, bool (*fits)(std::string_view)) { return !first_sentence(log, fits).empty(); }
+template <typename Fits>
+bool any_clause(const std::string& log, Fits fits) {
+  return !first_sentence(log, fits).empty();
+}
+
+// A sentence of people's own that says so. Lines of a log are in ASCII.
+bool of_the_host_in_words(const std::string& log) {
+  bool found = false;
+  each_sentence(log, [&](std::string_view sentence) {
+    found = !in_ascii(sentence) && !any_word(sentence, kOfTheHost).empty();
+    return found;
+  });
+  return found;
+}
+
+// Which clauses of a log speak of host memory.
+class HostClauses {
+ public:
+  explicit HostClauses(const std::string& log)
+      : either_(!says(log, kDevice) || any_clause(log, says_killed) || of_the_host_in_words(log)) {}
+  bool operator()(std::string_view clause) const {
+    if (of_device(clause) || of_shared(clause)) return false;
+    return !any_word(clause, kHostMemory).empty() || !any_word(clause, kPreparing).empty() ||
+           (either_ && !any_word(clause, kEither).empty());
+  }
+
+ private:
+  bool either_;  // the word for either is said of the host's
+};
 
 std::string told_of_shared_memory(const std::string& log) {
   std::string line = first_sentence(
@@ -82,17 +120,17 @@ std::string told_of_shared_memory(const std::string& log) {
 }
 
 // A device's memory: by its name, or where the log speaks of a device or a program and of no host memory.
-std::string told_of_device(const std::string& log, bool by_name) {
+std::string told_of_device(const std::string& log, const HostClauses& of_host, bool by_name) {
   if (by_name)
     return first_sentence(
         log, [](std::string_view clause) { return of_device(clause) && says_ran_out(clause) && !says_killed(clause); });
   if (!says(log, kDevice) && (!says(log, kProgram) || any_clause(log, of_host))) return {};
   if (any_clause(log, says_killed)) return {};
-  return first_sentence(log, [](std::string_view clause) { return says_ran_out(clause) && !of_host(clause); });
+  return first_sentence(log, [&](std::string_view clause) { return says_ran_out(clause) && !of_host(clause); });
 }
 
-std::string told_of_host(const std::string& log, bool by_name) {
-  const auto failed = [](std::string_view text) { return of_host(text) && (says_ran_out(text) || says_killed(text)); };
+std::string told_of_host(const std::string& log, const HostClauses& of_host, bool by_name) {
+  const auto failed = [&](std::string_view text) { return of_host(text) && (says_ran_out(text) || says_killed(text)); };
   if (by_name) {
     std::string found = first_sentence(log, failed);
     if (!found.empty()) return found;
@@ -121,6 +159,7 @@ Message told(std::string line, std::string framework) {
 
 void take_told(Case& incident) {
   const std::string& log = incident.log_text;
+  const HostClauses of_host(log);
   const auto take = [&](std::string line, const char* framework, const char* phase, const char* hint) {
     if (line.empty()) return false;
     Message message = told(std::move(line), framework);
@@ -135,10 +174,10 @@ void take_told(Case& incident) {
   if (gpu && take(first_sentence(log, says_ran_out), "pytorch-cuda", "unknown", "no_numbers")) return;
   // It ends without a word: no device says so.
   const bool silent = !any_word(log, kSilentExit).empty() && !any_word(log, kLoading).empty();
-  if (silent && take(told_of_host(log, false), "host", "host_ram", "host_ram")) return;
+  if (silent && take(told_of_host(log, of_host, false), "host", "host_ram", "host_ram")) return;
   for (const bool by_name : {true, false}) {
-    if (take(told_of_device(log, by_name), "pytorch-cuda", "unknown", "no_numbers")) return;
-    if (take(told_of_host(log, by_name), "host", "host_ram", "host_ram")) return;
+    if (take(told_of_device(log, of_host, by_name), "pytorch-cuda", "unknown", "no_numbers")) return;
+    if (take(told_of_host(log, of_host, by_name), "host", "host_ram", "host_ram")) return;
   }
   // A short text that says no more than this is of a device more often than not.
   constexpr size_t kShort = 4096;

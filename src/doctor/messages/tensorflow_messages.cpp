@@ -94,6 +94,7 @@ bool shape(Reading& r) {
       if (const auto bytes = type_bytes(r, end + 7)) {
         r.message.requested_bytes = *count * *bytes;
         device_of_allocator(r, end);
+        if (r.follows("device:cpu:", end, 120) || r.follows("byallocatorcpu", end, 160)) r.hint("host_ram");
       }
     }
   }

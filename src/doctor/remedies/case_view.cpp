@@ -35,10 +35,22 @@ constexpr FrameMark kFrameMarks[] = {
     {"/accelerate/", System::accelerate},
 };
 
+bool in_identifier(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+// A word that is not denied. A key with its value ("cache: true", "cache=true") does not continue another key
+// ("overwrite_cache: true").
+bool stands_there(std::string_view text, std::string_view word) {
+  const size_t value = word.find_first_of(":=");
+  const bool key = value != std::string_view::npos && value + 1 < word.size() && in_identifier(word.front());
+  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1))
+    if ((!key || at == 0 || !in_identifier(text[at - 1])) && !denied(text, at, at + word.size())) return true;
+  return false;
+}
+
 std::string_view first_in(std::string_view text, std::string_view words) {
   while (!words.empty()) {
     const std::string_view word = words.substr(0, words.find('|'));
-    if (text.find(word) != std::string_view::npos) return word;
+    if (stands_there(text, word)) return word;
     words.remove_prefix(std::min(words.size(), word.size() + 1));
   }
   return {};
@@ -145,7 +157,10 @@ bool CaseView::caching_allocator() const {
 std::string_view CaseView::framework() const {
   if (!message_) return {};
   const bool library = message_->framework == "cublas" || message_->framework == "cudnn";
-  if (library && !log_says("tensorflow|tf_jenkins|keras").empty()) return "tensorflow";
+  if (library &&
+      !log_says("tensorflow|tf_jenkins|keras|textgenrnn|gpt_2_simple|mask_rcnn|stellargraph|deeplabcut|autokeras")
+           .empty())
+    return "tensorflow";
   if (library && !log_says("jaxlib|jax/_src|xla_bridge").empty()) return "jax";
   return message_->framework;
 }

@@ -32,12 +32,13 @@ bool member(const std::vector<std::string>& set, const Remedy& remedy) {
   return std::find(set.begin(), set.end(), remedy.name) != set.end();
 }
 
-// The sort key. First what is proven, then what evidence supports, what is likely by the estimate, and answers to the
-// causes. Another device or model comes last, unless a situation names it.
+// The sort key. First what is proven (what was tried in vain comes late), then what evidence supports, what is likely
+// by the estimate, and answers to the causes. Another device or model comes last, unless a situation names it.
 double place(const Diagnosis& diagnosis, const Remedy& remedy) {
-  constexpr double kProven = 3, kLikely = 1, kLikelyMember = 0.99, kSaves = 0.1, kReplaces = 0.05;
+  constexpr double kProven = 3, kTriedAtMost = 0.5, kLikely = 1, kLikelyMember = 0.99, kSaves = 0.1, kReplaces = 0.05;
   const bool replaces = remedy.name == "larger-gpu" || remedy.name == "smaller-model";
   if (!replaces && (remedy.fits_alone || member(diagnosis.smallest_fitting_set, remedy))) return kProven;
+  if (remedy.tried) return std::min(remedy.evidence, kTriedAtMost);
   if (remedy.evidence > kUsual) return 1 + remedy.evidence;
   if (replaces) return std::max(remedy.evidence, remedy.likely_alone ? 2 * kReplaces : 0.0);
   if (remedy.likely_alone) return kLikely;

@@ -5,11 +5,13 @@
 
 namespace headroom::doctor {
 
-// `log` in lower case in both.
+// `log` in lower case in all.
 
 // Whether every batch size in the log is one; false when there is none.
 bool batch_of_one(const std::string& log);
 // "I tried to reduce the batch size but got the same error."
 bool smaller_batch_failed(const std::string& log);
+// A batch of a few rows failed too, or the batch is said not to be the matter.
+bool smallest_batch_failed(const std::string& log);
 
 }  // namespace headroom::doctor

@@ -27,12 +27,12 @@ constexpr std::array<std::string_view, 5> kFullyShard = {"--fsdp", "fullysharded
 // Of Ollama's file, which runs llama.cpp.
 constexpr std::array<std::string_view, 2> kModelfile = {"parameter num_ctx", "parameter num_gpu"};
 
-constexpr std::array<std::string_view, 9> kTrainingWords = {"train", "finetun", "fine-tun", "lora", "grpo",
-                                                            "ppo",   "dpo",     "微调",     "训练"};
+constexpr std::array<std::string_view, 11> kTrainingWords = {
+    "train", "finetun", "fine-tun", "lora", "grpo", "ppo", "dpo", "微调", "训练", "学習", "ファインチューニング"};
 
 constexpr std::array<std::string_view, 3> kLlamaCpp = {"llama.cpp", "llama-cpp", "llama_cpp"};
-constexpr std::array<std::string_view, 8> kStrictTraining = {"train", "finetun", "fine-tun", "grpo",
-                                                             "ppo",   "dpo",     "微调",     "训练"};
+constexpr std::array<std::string_view, 10> kStrictTraining = {
+    "train", "finetun", "fine-tun", "grpo", "ppo", "dpo", "微调", "训练", "学習", "ファインチューニング"};
 constexpr std::array<std::string_view, 7> kServingWords = {"deploy", "部署", "startup", "server",
                                                            "serve",  "启动", "起動"};
 
@@ -135,6 +135,12 @@ Job job_of_log(const Case& incident, const Message* message, std::string_view re
 void take_sharding_of_log(const std::string& log, Job& job) {
   if (job.task != Task::train || job.parallel.sharding) return;
   if (log.find("colossal") != std::string::npos) return;  // it has its own ZeRO, without DeepSpeed's options
+  // Named without its stage.
+  const bool own = job.system == System::unknown || job.system == System::pytorch_script;
+  if (own && !affirmed_word(log, "deepspeed").empty()) {
+    job.system = System::deepspeed;
+    job.parallel.deepspeed = true;
+  }
   const bool third = any_in(log, kThird), second = any_in(log, kSecond);
   if (!third && !second && any_in(log, kFullyShard)) {
     job.parallel.sharding = Sharding::zero3;

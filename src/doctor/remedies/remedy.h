@@ -57,6 +57,7 @@ struct Remedy {
   bool likely_alone = false;  // the likely figure is below the limit; true wherever fits_alone is
   bool one_try = false;       // may serve the failed request, but not the next one
   std::string why;
+  bool tried = false;             // somebody did so already, by the log, and it did not help
   double evidence = 0;            // how strongly the inputs support it, 0 to 1: see situations/situation.h
   double cost = 0;                // effort, time and accuracy as one number: see cost_of
   double extra_cost = 0;          // accuracy cost above that of the technique's record

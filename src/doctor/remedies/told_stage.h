@@ -14,6 +14,10 @@ namespace headroom::doctor {
 size_t find_word(std::string_view log, std::string_view word, size_t from = 0);
 // The first of the words, separated by '|', that stands there so, as a part of `words`; empty where none does.
 std::string_view any_word(std::string_view text, std::string_view words);
+// The neighbours of the word from `at` to `end` deny it ("not evaluation", "不是推理", "学習ではなく").
+bool denied(std::string_view text, size_t at, size_t end);
+// The first of the words that their neighbours do not deny.
+std::string_view affirmed_word(std::string_view text, std::string_view words);
 // The text with each of the words replaced by blanks.
 std::string without_words(std::string_view text, std::string_view words);
 // The sentences of the lines of a text, and the clauses of a sentence, until `each` says true.
@@ -37,8 +41,6 @@ enum class ToldStage {
 // The word that names the stage, where one sentence of the log speaks of the stage and of memory that ran out, and
 // does not say that all went well there. Empty where none does.
 std::string_view told_stage(std::string_view log, ToldStage stage);
-// The words that say that it failed after whole epochs, or many steps, that went well.
-std::string_view told_after_epochs(std::string_view log);
 // The words that say that memory ran out, as people write it; empty when there are none.
 std::string_view told_out_of_memory(std::string_view text);
 // The words that say a process was ended from outside; empty where none do.

@@ -3,9 +3,34 @@
 
 #include <string_view>
 
+#include "doctor/remedies/told_stage.h"
+
 namespace headroom::doctor {
 
-// One sentence of the log (in lower case) names what the technique does and says that it did not help.
+// `log` and the sentences in lower case.
+
+// One sentence of the log names what the technique does and says that it did not help, or the next one says so.
 bool tried_in_vain(std::string_view log, std::string_view technique);
+
+// The sentence says that something did not help ("still", "no luck", "還是").
+bool says_in_vain(std::string_view sentence);
+// The sentence says that what the words name is not to blame ("it is not the batch size", "不是batch_size的问题").
+bool says_not_the_matter(std::string_view sentence, std::string_view words);
+// The sentence begins by saying that what was told before did not help ("Still OOM", "依旧OOM").
+bool begins_in_vain(std::string_view sentence);
+
+// Whether `each`, given a sentence and whether the one behind it begins so, says true for one.
+template <typename Each>
+bool each_with_answer(std::string_view log, Each each) {
+  std::string_view last;
+  bool found = false;
+  each_sentence(log, [&](std::string_view sentence) {
+    if (sentence.find_first_not_of(" \t\r") == std::string_view::npos) return false;
+    found = !last.empty() && each(last, begins_in_vain(sentence));
+    last = sentence;
+    return found;
+  });
+  return found || (!last.empty() && each(last, false));
+}
 
 }  // namespace headroom::doctor

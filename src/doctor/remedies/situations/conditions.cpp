@@ -45,8 +45,8 @@ bool speaks_of_texts(const CaseView& view) {
       "reward model|with trl|rlhf|longformer|dpo训练|dpo lora|load_in_8bit|load_in_4bit|max_new_tokens|vicuna| dpo\n| "
       "dpo | dpo,| "
       "dpo.|dpoconfig|dpotrainer|sfttrainer|sftconfig|grpo|language model|大模型";
-  constexpr std::string_view kTuning = "finetun|fine-tun|fine tun|微调|qlora",
-                             kImages = "image|resnet|yolo|conv2d|diffusion|diffusers|video|图";
+  constexpr std::string_view kTuning = "finetun|fine-tun|fine tun|微调|ファインチューニング|ファインチューン|qlora",
+                             kImages = "image|resnet|yolo|conv2d|diffusion|diffusers|video|图|画像|動画";
   const std::string log = without_words(view.incident().log_text, "hubert|contentvec");
   constexpr std::string_view kChats = "提问|聊天机器人|多轮对话|chatbot|chat history|チャットボット|会話履歴";
   const bool named = !view.log_says(kWords).empty() && view.log_says("hubert").empty();

@@ -40,7 +40,23 @@ Evidence host_alone(const CaseView& view) {
 }
 bool any_memory(const CaseView& view) { return !view.foreign_framework(); }
 
+// The program computes on the CPU: what a device's message says of batch and input holds for host memory.
+Evidence tensors_on_the_cpu(const CaseView& view) {
+  if (!view.message() || view.message()->framework != "tensorflow") return {};
+  if (const std::string_view cpu = view.log_says("device:cpu:|by allocator cpu"); !cpu.empty())
+    return {0.85, "`" + std::string(cpu) + "` in the log"};
+  return {};
+}
+
 constexpr Situation kSituations[] = {
+    {"tensors_on_the_cpu",
+     "the program computes on the CPU, so its tensors are in host memory: batch and input size decide",
+     host_ran_out,
+     {},
+     {{"micro-batch", "model.fit(..., batch_size=<half>) or dataset.batch(<half>)"},
+      {"input-size", "smaller images or crops: tf.image.resize, a smaller crop_size; shorter sequences"},
+      {"host-memory"}},
+     tensors_on_the_cpu},
     {"offload_fills_the_host",
      "the offload keeps weights, gradients and states of every rank in host memory: 16 to 18 bytes per parameter",
      host_ran_out,
@@ -110,8 +126,9 @@ constexpr Situation kSituations[] = {
      host_ran_out,
      {{log, 0.86,
        "num_proc|preprocessing_num_workers|running "
-       "tokenizer|tokenizing|tokenising|tokenization|dataset.map|datasets.map|"
-       "load_dataset|arrow|tokenize|预处理数据|处理数据集|数据预处理|トークナイズ|前処理"}},
+       "tokenizer|tokenizing|tokenising|tokenization |tokenization,|tokenization.|dataset.map|datasets.map|"
+       "load_dataset|arrow|tokenize "
+       "|tokenize(|tokenize_function|tokenized|预处理数据|处理数据集|数据预处理|トークナイズ|前処理"}},
      {{"lean-load",
        "not all at once: load_dataset(..., streaming=True) (LLaMA-Factory: streaming: true), map(batched=True, "
        "writer_batch_size=100, keep_in_memory=False)"},

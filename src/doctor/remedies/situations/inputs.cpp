@@ -50,7 +50,8 @@ bool enlarging(const CaseView& view) {
   return predicting_on_device(view) && view.log_says("training|train.py|batch size|batch_size|loss").empty();
 }
 // The stage of a prediction has situations of its own.
-constexpr std::string_view kTraining = "train|finetun|fine-tun|fine tun|lora|batch|bert|dpo|sft|微调|训练|学習|訓練";
+constexpr std::string_view kTraining =
+    "train|finetun|fine-tun|fine tun|lora|batch|bert|dpo|sft|微调|训练|学習|訓練|ファインチューニング";
 bool trains_texts(const CaseView& view) {
   return view.training() && view.story().task != ToldTask::prediction && !view.log_says(kTraining).empty();
 }

@@ -1,8 +1,10 @@
 // Programs that keep what they no longer need, and layers that are larger than intended.
 #include <fmt/format.h>
 
+#include "doctor/remedies/log_batch.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
+#include "doctor/remedies/told_growth.h"
 
 namespace headroom::doctor {
 namespace {
@@ -17,8 +19,19 @@ Evidence growing(const CaseView& view) {
 bool unknown_training(const CaseView& view) { return training_on_device(view) && unknown_program(view); }
 Evidence after_epochs(const CaseView& view) {
   const std::string_view told = told_after_epochs(view.incident().log_text);
-  if (told.empty()) return {};
+  if (told.empty() || only_first_steps(told)) return {};
   return {0.84, fmt::format("`{}` in the log", told)};
+}
+Evidence after_first_steps(const CaseView& view) {
+  const std::string_view told = told_after_epochs(view.incident().log_text);
+  if (told.empty() || !only_first_steps(told)) return {};
+  return {0.78, fmt::format("`{}` in the log", told)};
+}
+// What the batch does not change.
+Evidence fails_with_the_smallest_batch(const CaseView& view) {
+  if (view.message() == nullptr) return {};
+  if (smallest_batch_failed(view.incident().log_text)) return {0.74, "the smallest batch fails too, by the log"};
+  return {};
 }
 
 constexpr Situation kSituations[] = {
@@ -56,9 +69,28 @@ constexpr Situation kSituations[] = {
      {{"detach-history",
        "total += loss.item(); lists of .detach().cpu(); del loss, outputs at the end of a step: nothing kept over "
        "steps"},
-      {"micro-batch"},
-      {"eval-batch", "if it fails in the validation: a smaller batch there, with torch.no_grad(): around it"}},
+      {"micro-batch", "a smaller batch, and a bound on inputs of random size (crops, points, multi-scale, lengths)"},
+      {"eval-batch", "if it fails in the validation: a smaller batch there, with torch.no_grad(): around it"},
+      {"find-sample"}},
      after_epochs},
+    {"failed_after_first_steps",
+     "the first steps went well: the memory is just short, and a larger input or batch came",
+     unknown_training,
+     {},
+     {{"micro-batch"},
+      {"input-size"},
+      {"detach-history", "if it grows with each step: total += loss.item(), nothing on the GPU in lists"},
+      {"find-sample"}},
+     after_first_steps},
+    {"not_the_batch",
+     "a smaller batch does not help: something else holds the device, is kept from step to step, or one input alone is "
+     "too large",
+     unknown_training,
+     {},
+     {{"input-size"},
+      {"detach-history", "total += loss.item(); lists of .detach().cpu(): no graph is kept from step to step"},
+      {"end-other-processes", "nvidia-smi: does another program, or an earlier run, hold the device?"}},
+     fails_with_the_smallest_batch},
     {"compiled",
      "a compiled step keeps other intermediate results, and its tuning tries kernels with memory of their own",
      training_on_device,

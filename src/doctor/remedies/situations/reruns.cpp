@@ -71,7 +71,8 @@ bool data_parallel(const CaseView& view) { return trained_on_several(view) && !v
 Evidence on_the_first_device(const CaseView& view) {
   const std::string log = without_words(view.incident().log_text,
                                         "distributeddataparallel|distributed data parallel|fullyshardeddataparallel");
-  const std::string_view word = any_word(log, "dataparallel|nn.dataparallel|data_parallel.py|torch.nn.dataparallel");
+  const std::string_view word =
+      affirmed_word(log, "dataparallel|nn.dataparallel|data_parallel.py|torch.nn.dataparallel");
   if (word.empty()) return {};
   return {0.86, "`" + std::string(word) + "` in the log"};
 }

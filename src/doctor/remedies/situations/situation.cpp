@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "doctor/remedies/log_batch.h"
 #include "doctor/remedies/situations/conditions.h"
@@ -125,9 +126,14 @@ bool meant_for(const Advice& advice, const CaseView& view) {
   return advice.system == System::unknown || advice.system == system || builds_on(system, advice.system);
 }
 
+// Of texts the input's size is their length.
+constexpr std::string_view kShorterTexts = "shorter texts: half of max_length (max_seq_length)";
+bool of_texts(const CaseView& view, const Advice& advice) {
+  return advice.technique == "input-size" && advice.set.empty() && speaks_of_texts(view);
+}
+
 std::string_view words_of(const Advice& advice, const CaseView& view) {
-  if (advice.technique == "input-size" && advice.set.empty() && speaks_of_texts(view))
-    return "shorter texts: half of max_length (max_seq_length)";
+  if (of_texts(view, advice)) return kShorterTexts;
   const bool batch = advice.technique == "micro-batch" && advice.set.empty() && unknown_program(view);
   if (batch && (speaks_of_prediction(view) || view.story().task == ToldTask::prediction))
     return "a smaller batch: DataLoader(..., batch_size=<half>)";  // without steps of an optimizer
@@ -136,6 +142,23 @@ std::string_view words_of(const Advice& advice, const CaseView& view) {
   if (batch && words && !view.foreign_framework())
     return "a smaller batch_size: half of it (in training with twice the accumulation)";
   return advice.set;
+}
+
+bool tried_before(const CaseView& view, std::string_view technique) {
+  const std::string& log = view.incident().log_text;
+  if (technique == "micro-batch" || technique == "auto-batch") return smaller_batch_failed(log);
+  return tried_in_vain(log, technique);
+}
+
+// The techniques of advice and remedies that somebody has tried in vain, by the log.
+std::set<std::string_view> tried_of(const CaseView& view, const std::vector<Seen>& seen, const Findings& findings) {
+  std::set<std::string_view> asked{"sequence-length"}, tried;
+  for (const Seen& one : seen)
+    for (const Advice& advice : one.situation->advice()) asked.insert(advice.technique);
+  for (const Remedy& remedy : findings.remedies) asked.insert(technique(remedy.name).name);
+  for (const std::string_view each : asked)
+    if (tried_before(view, each)) tried.insert(each);
+  return tried;
 }
 
 void take(const CaseView& view, const Situation& situation, const Advice& advice, double evidence, Findings& findings) {
@@ -189,7 +212,7 @@ std::vector<Seen> seen_situations(const CaseView& view) {
 }
 
 void advise(const CaseView& view, const std::vector<Seen>& seen, Findings& findings) {
-  const bool smaller_batch = smaller_batch_failed(view.incident().log_text);
+  const std::set<std::string_view> in_vain = tried_of(view, seen, findings);
   const bool elsewhere = failed_beside_the_training(view);
   for (const Seen& one : seen) {
     std::vector<std::string_view> given;
@@ -197,14 +220,15 @@ void advise(const CaseView& view, const std::vector<Seen>& seen, Findings& findi
       if (!meant_for(advice, view)) continue;
       if (std::find(given.begin(), given.end(), advice.technique) != given.end()) continue;
       double evidence = one.evidence.weight - kStep * static_cast<double>(given.size());
-      const bool tried =
-          advice.technique == "micro-batch" ? smaller_batch : tried_in_vain(view.incident().log_text, advice.technique);
-      if (tried) evidence -= kTried;
+      if (in_vain.contains(of_texts(view, advice) ? "sequence-length" : advice.technique)) evidence -= kTried;
       if (elsewhere && one.evidence.weight < kTold && of_the_step(advice.technique)) evidence -= kTried;
       take(view, *one.situation, advice, evidence, findings);
       given.push_back(advice.technique);
     }
   }
+  for (Remedy& remedy : findings.remedies)
+    remedy.tried = in_vain.contains(remedy.set == kShorterTexts ? "sequence-length" : remedy.name) &&
+                   (remedy.name != "micro-batch" || smallest_batch_failed(view.incident().log_text));
   keep_own_spelling(view, findings);
   drop_the_step(view, findings);
 }

@@ -1,0 +1,132 @@
+#include "doctor/remedies/told_growth.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <string>
+
+#include "doctor/remedies/told_stage.h"
+
+namespace headroom::doctor {
+namespace {
+
+bool digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+
+constexpr std::string_view kAfterAWhile =
+    "after some epochs|after several epochs|after a few epochs|after few epochs|after the first epoch|"
+    "after one epoch|after an epoch|after some steps|after several steps|after a few steps|after some iterations|"
+    "after several iterations|after a few iterations|after a while|at the second epoch|the first few epoch|"
+    "in the middle of training|几个epoch|几轮|训练到一半|训练一段时间|跑一段时间|运行一段时间|途中で|第二个epoch|"
+    "第二轮|第二个周期|跑了一会|过一段时间|一段时间后|エポック目で|数エポック|しばらく";
+constexpr std::string_view kFewSteps =
+    "after some steps|after several steps|after a few steps|after some iterations|after several iterations|"
+    "after a few iterations";
+// What does not grow, or no longer.
+constexpr std::string_view kSteady =
+    "no new peak|no further|not grow|n't grow|not increas|n't increas|no increase|stays the same|stays constant|"
+    "is constant|is stable|stays stable|不再增|不增长|不会增|很稳定|稳定在|増えな|一定のまま";
+constexpr std::string_view kGoesWrong =
+    "problem|error|crash|fail|out of|oom$|dies|killed|报错|出错|崩|爆|不足|不够|溢出|不夠|落ち|エラー|不足";
+
+// "after 3 epochs", "after about 5-8 epochs", "after 120 steps"
+std::string_view counted_after(std::string_view text) {
+  for (size_t at = text.find("after "); at != std::string_view::npos; at = text.find("after ", at + 1)) {
+    size_t begin = at + 6;
+    for (const std::string_view about : {"about ", "around ", "roughly ", "approximately ", "the "})
+      if (text.substr(begin).starts_with(about)) begin += about.size();
+    size_t end = begin;
+    while (end < text.size() &&
+           (digit(text[end]) || std::string_view("~k-,").find(text[end]) != std::string_view::npos))
+      ++end;
+    if (text.substr(begin, end - begin).find_first_of("0123456789") == std::string_view::npos) continue;
+    const std::string_view behind = text.substr(end);
+    for (const std::string_view unit : {" epoch", " step", " iteration", " iters", " batches"})
+      if (behind.starts_with(unit)) return text.substr(at, end - at + unit.size());
+  }
+  return {};
+}
+
+// A number of at least two: in the first epoch nothing went well before.
+bool later(std::string_view number) { return std::atoi(std::string(number.substr(0, 6)).c_str()) >= 2; }
+
+// "when the epoch goes to 60", "at epoch 12": from the epoch to the end of its number.
+std::string_view number_of_epoch(std::string_view text, size_t at) {
+  constexpr size_t kBefore = 16, kBetween = 10;
+  size_t begin = at + 5;                                     // behind "epoch"
+  if (begin < text.size() && text[begin] == 's') return {};  // a setting
+  while (begin < text.size() && begin < at + 5 + kBetween && !digit(text[begin])) ++begin;
+  if (begin >= text.size() || !digit(text[begin])) return {};
+  const std::string_view between = text.substr(at + 5, begin - at - 5);
+  const std::string_view before = text.substr(at < kBefore ? 0 : at - kBefore, std::min(at, kBefore));
+  const bool bare = between.find_first_not_of(" :=#") == std::string_view::npos;
+  const bool moves = !any_word(between, "goes|go|reach|comes|gets|to$|到").empty();
+  if (!moves && !(bare && !any_word(before, "at$|when|until|till|after|around|by$|到|在|第").empty())) return {};
+  size_t end = begin;
+  while (end < text.size() && digit(text[end])) ++end;
+  return later(text.substr(begin, end - begin)) ? text.substr(at, end - at) : std::string_view();
+}
+
+// "the 60th epoch", "第60个epoch", "跑到30轮", "5エポック目": from the number to the end of its unit.
+std::string_view epoch_of_number(std::string_view text, size_t unit, size_t size) {
+  constexpr size_t kAround = 12;
+  std::string_view before = text.substr(0, unit);
+  for (const std::string_view filler : {" ", "个", "th", "rd", "nd", " "})
+    if (before.ends_with(filler)) before.remove_suffix(filler.size());
+  const bool ordinal = !before.empty() && text.substr(before.size(), 2).find_first_of("tnr") == 0;
+  size_t begin = before.size();
+  while (begin > 0 && digit(before[begin - 1])) --begin;
+  if (begin == before.size() || !later(before.substr(begin))) return {};
+  const std::string_view ahead = before.substr(begin < kAround ? 0 : begin - kAround, std::min(begin, kAround));
+  const std::string_view behind = text.substr(unit + size, kAround);
+  const bool reached =
+      ordinal || ahead.ends_with("第") || ahead.ends_with("到") || ahead.ends_with("到第") || ahead.ends_with("了");
+  const bool passed = behind.starts_with("后") || behind.starts_with("之后") || behind.starts_with("左右") ||
+                      behind.starts_with("以后") || behind.starts_with("目") || behind.starts_with("ほど");
+  return reached || passed ? text.substr(begin, unit + size - begin) : std::string_view();
+}
+
+std::string_view failed_in_a_later_epoch(std::string_view sentence) {
+  if (any_word(sentence, kGoesWrong).empty() || sentence.find("file \"") != std::string_view::npos) return {};
+  for (size_t at = sentence.find("epoch"); at != std::string_view::npos; at = sentence.find("epoch", at + 1)) {
+    const bool setting = at > 0 && (sentence[at - 1] == '_' || sentence[at - 1] == '-');
+    if (setting) continue;
+    if (const std::string_view found = number_of_epoch(sentence, at); !found.empty()) return found;
+  }
+  for (const std::string_view unit : {"epoch", "轮", "エポック"})
+    for (size_t at = sentence.find(unit); at != std::string_view::npos; at = sentence.find(unit, at + 1))
+      if (const std::string_view found = epoch_of_number(sentence, at, unit.size()); !found.empty()) return found;
+  return {};
+}
+
+std::string_view in_words(std::string_view text) {
+  std::string_view found;
+  each_sentence(text, [&](std::string_view sentence) {
+    if (!any_word(sentence, kSteady).empty()) return false;
+    found = any_word(sentence, kAfterAWhile);
+    if (found.empty()) found = counted_after(sentence);
+    if (found.empty()) found = failed_in_a_later_epoch(sentence);
+    return !found.empty();
+  });
+  return found;
+}
+
+}  // namespace
+
+std::string_view told_after_epochs(std::string_view log) {
+  constexpr size_t kRead = size_t{64} << 10;  // people's words stand at the beginning, or at the end
+  if (const std::string_view found = in_words(log.substr(0, kRead)); !found.empty()) return found;
+  return log.size() > kRead ? in_words(log.substr(std::max(kRead, log.size() - kRead))) : std::string_view();
+}
+
+bool only_first_steps(std::string_view told) {
+  constexpr int kFew = 20;
+  if (!any_word(told, kFewSteps).empty()) return true;
+  if (!told.starts_with("after ") || told.find("epoch") != std::string_view::npos) return false;
+  const size_t at = told.find_first_of("0123456789");
+  if (at == std::string_view::npos) return false;
+  const size_t end = std::min(told.find_first_not_of("0123456789", at), told.size());
+  return told.find('k', end) != end &&
+         std::atoi(std::string(told.substr(at, std::min<size_t>(end - at, 6))).c_str()) <= kFew;
+}
+
+}  // namespace headroom::doctor

@@ -1,0 +1,16 @@
+// What people say about memory that grows: it failed after epochs or many steps that went well.
+#pragma once
+
+#include <string_view>
+
+namespace headroom::doctor {
+
+// `log` is in lower case.
+
+// The words that say that it failed after whole epochs, or after steps, that went well ("after 5-8 epochs", "when the
+// epoch goes to 60"). Empty where none do, and where their sentence says that the memory no longer grows.
+std::string_view told_after_epochs(std::string_view log);
+// Whether those words speak of the first few steps only: nothing has grown by then.
+bool only_first_steps(std::string_view told);
+
+}  // namespace headroom::doctor
