@@ -24,6 +24,11 @@ void expect_no_training(const std::string& text) {
     EXPECT_FALSE(holds(text, word)) << word << "\n" << text;
 }
 
+void expect_no_training_code(const std::string& text) {
+  for (const std::string_view word : {"optimizer.step", "DataLoader", "fully_shard"})
+    EXPECT_FALSE(holds(text, word)) << word << "\n" << text;
+}
+
 TEST(Programs, ThatInferGetNoAdviceForATraining) {
   expect_no_training(screen_of(
       "Error occurred when executing SamplerCustomAdvanced:\n\nAllocation on device 0 would exceed allowed memory. "
@@ -101,6 +106,16 @@ TEST(Programs, AnUpgradeIsTakenBack) {
 TEST(Programs, AModelOfOneImageSizeHasNoPixelsToSave) {
   const std::string text = screen_of("glm-4v-9b 推理时显存不足, 一张图");
   EXPECT_FALSE(holds(text, "max_pixels")) << text;
+}
+
+TEST(Programs, NothingIsLoadedWhereNoLoaderIs) {
+  const std::string text = screen_of("my container exited with code 137 right after docker compose up");
+  EXPECT_FALSE(holds(text, "DataLoader")) << text;
+  EXPECT_TRUE(holds(screen_of("the training was Killed, num_workers=8, host RAM is full"), "num_workers"));
+}
+
+TEST(Programs, AQuestionOfNeedNamesNoOptimizer) {
+  expect_no_training_code(screen_of("how much memory does the large model need?\n\ncuda out of memory 3060"));
 }
 
 // The closing line wants a memory and a language model.

@@ -194,6 +194,26 @@ bool meant_for(const Advice& advice, const CaseView& view) {
   return advice.system == System::unknown || advice.system == system || builds_on(system, advice.system);
 }
 
+// Whether anything in the log tells of a training, or of the data that one loads.
+bool says_training(const CaseView& view) {
+  return !view.log_says("train|finetun|fine-tun|fine tun|epoch|backward|optimizer|loss|iter|训练|微调|学習|訓練")
+              .empty();
+}
+bool says_loading(const CaseView& view) {
+  return says_training(view) || !view.setup_says("train|loader|worker|dataset").empty() ||
+         !view.log_says("loader|worker|batch|dataset|data set|num_|shm|shared|数据|データ|preprocess").empty();
+}
+// Workers of a loader are not advice for a container that shows neither.
+void drop_loaders(const CaseView& view, Findings& findings) {
+  if (view.has_job() || view.pool() != Pool::host || says_loading(view)) return;
+  if (view.log_says("exited with code|docker|container").empty()) return;
+  std::erase_if(findings.remedies, [&](const Remedy& remedy) {
+    if (remedy.name != "fewer-workers" || !remedy.set.starts_with("DataLoader(")) return false;
+    findings.refused.push_back({remedy.name, "nothing shows that a loader works there"});
+    return true;
+  });
+}
+
 std::string_view words_of(const Advice& advice, const CaseView& view) {
   if (advice.technique == "input-size" && advice.set.empty() && speaks_of_texts(view))
     return "shorter texts: half of max_length (max_seq_length)";
@@ -204,7 +224,8 @@ std::string_view words_of(const Advice& advice, const CaseView& view) {
   if (batch && posted_value(view.incident().log_text, "micro_batch_size").value_or(0) > 1 && !view.foreign_framework())
     return "micro_batch_size = <half>: it is what runs at once (batch_size is the sum of several)";
   // Words alone, without a program's.
-  const bool words = view.message() && view.message()->format == "words" && view.message()->frames.empty();
+  const bool words =
+      view.message() && view.message()->frames.empty() && (view.message()->format == "words" || !says_training(view));
   if (batch && words && !view.foreign_framework())
     return "a smaller batch_size: half of it (in training with twice the accumulation)";
   return advice.set;
@@ -286,6 +307,7 @@ void advise(const CaseView& view, const std::vector<Seen>& seen, Findings& findi
   drop_what_it_lacks(view, findings);
   compare_numbers(view, findings);
   drop_half_of_one(view, findings);
+  drop_loaders(view, findings);
   spell_for_windows(view, findings);
 }
 
