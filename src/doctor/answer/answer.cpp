@@ -9,6 +9,7 @@
 #include "doctor/answer/emit.h"
 #include "doctor/answer/headroom_answer.h"
 #include "doctor/answer/job_model.h"
+#include "doctor/answer/log_facts.h"
 #include "doctor/answer/questions.h"
 #include "doctor/answer/words.h"
 #include "doctor/config/setting.h"
@@ -16,6 +17,7 @@
 #include "doctor/remedies/figures.h"
 #include "doctor/remedies/log_batch.h"
 #include "doctor/remedies/log_job.h"
+#include "doctor/remedies/posted_numbers.h"
 
 namespace headroom::doctor {
 namespace {
@@ -149,12 +151,13 @@ Case case_of(const Request& request, const Intake& intake, std::vector<std::stri
     incident.job = intake.config->job;
   else if (!intake.unread && (!request.model.empty() || !request.parameters.empty()))
     incident.job = bare_job(request, incident);
-  if (incident.job && !intake.config) take_sharding_of_log(incident.log_text, *incident.job);
+  if (incident.job && !intake.config) take_facts_of_log(incident.log_text, *incident.job);
   if (incident.job && !incident.job->batch.micro && batch_of_one(incident.log_text)) incident.job->batch.micro = 1;
   if (incident.job)
     apply_overrides(request, *incident.job);
   else
-    incident.micro_batch = request.micro_batch;
+    incident.micro_batch =
+        request.micro_batch ? request.micro_batch : posted_value(incident.log_text, "micro_batch_size");
   incident.shape = choose_shape(request, intake.config, notes);
   std::optional<int64_t> sized;
   incident.gpu = choose_gpu(request, intake.config, intake.log, sized);
@@ -211,7 +214,7 @@ Answer answer(const Request& request, const Intake& intake) {
   report.looked_for_message = intake.has_log;
   add_probe(request, intake, report);
   add_patch(intake, report);
-  report.headroom = headroom_answer(request, incident, intake.config);
+  report.headroom = headroom_answer(request, incident, intake.config, report.diagnosis.language_model);
   result.config = intake.config;
   return result;
 }

@@ -45,9 +45,11 @@ bool is_small_for(const Case& incident) {
   return bytes && incident.shape && 4 * incident.shape->parameters > kMost * static_cast<double>(*bytes);
 }
 
+// Whether a memory is known for the command's --memory.
+bool has_budget(const Case& incident) { return capacity_of(incident).value_or(0) >= int64_t{1} << 20; }
+
 std::string budget_of(const Case& incident) {
   const std::optional<int64_t> bytes = capacity_of(incident);
-  if (!bytes || *bytes < (int64_t{1} << 20)) return "8GiB";
   return *bytes >= (int64_t{1} << 30) ? fmt::format("{}GiB", *bytes >> 30) : fmt::format("{}MiB", *bytes >> 20);
 }
 
@@ -100,9 +102,10 @@ void narrow_base(const Request& request, const Case& incident, HeadroomJob& job,
 
 }  // namespace
 
-HeadroomAnswer headroom_answer(const Request& request, const Case& incident,
-                               const std::optional<ConfigReading>& config) {
+HeadroomAnswer headroom_answer(const Request& request, const Case& incident, const std::optional<ConfigReading>& config,
+                               bool language_model) {
   HeadroomAnswer answer;
+  if (!has_budget(incident) || !language_model) return answer;
   const std::string here = local_model(request, config);
   std::string model = !here.empty() ? here : config && !config->job.model.empty() ? config->job.model : request.model;
   if (model.empty()) model = "MODEL_DIR";

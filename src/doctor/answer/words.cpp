@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "doctor/remedies/program_words.h"
 #include "doctor/remedies/told_stage.h"
 
 namespace headroom::doctor {
@@ -195,6 +196,7 @@ void take_words(Case& incident) {
     if (!bare) continue;
     if (says(log, kTensorflow)) message.framework = "tensorflow";
     if (says(log, kJax)) message.framework = "jax";
+    if (named_framework(log, incident.setup_text) == "paddle") message.framework = "paddle";
   }
 }
 

@@ -101,8 +101,10 @@ std::string details(const Report& report) {
     add_keys(out, "irrelevant", report.incident.job->keys.irrelevant);
   }
   for (const std::string& source : report.sources) add_block(out, "\nread ", source, 5, kWidth);
-  out += "\n";
-  add_block(out, "", headroom_line(report), 0, kWidth);
+  if (const std::string line = headroom_line(report); !line.empty()) {
+    out += "\n";
+    add_block(out, "", line, 0, kWidth);
+  }
   return out;
 }
 

@@ -121,7 +121,9 @@ std::string report_html(const Report& report) {
   if (!d.remedies.empty()) out += "<h2>What to do</h2>\n";
   for (const Remedy& remedy : d.remedies) out += remedy_block(remedy, bars);
   if (!report.incident.messages.empty()) out += "<h2>The message</h2>\n" + messages_block(report);
-  out += "<p class=\"soft\">" + escaped(headroom_line(report)) + "</p>\n</html>\n";
+  if (const std::string line = headroom_line(report); !line.empty())
+    out += "<p class=\"soft\">" + escaped(line) + "</p>\n";
+  out += "</html>\n";
   return out;
 }
 

@@ -101,7 +101,8 @@ std::string report_json(const Report& report) {
     for (const KeyNote& note : report.incident.job->keys.unknown)
       json["unknown_keys"].push_back(
           {{"key", note.origin.key}, {"file", note.origin.file}, {"line", note.origin.line}, {"nearest", note.text}});
-  json["headroom"] = {{"command", report.headroom.command}, {"minimum_bytes", or_null(report.headroom.minimum_bytes)}};
+  json["headroom"] = {{"command", report.headroom.command.empty() ? Json(nullptr) : Json(report.headroom.command)},
+                      {"minimum_bytes", or_null(report.headroom.minimum_bytes)}};
   json["need_bytes"] = or_null(diagnosis.need_bytes);
   json["need_from"] = provenance_name(balance_of(report.incident).need_from);
   json["limit_bytes"] = or_null(diagnosis.limit_bytes);

@@ -245,6 +245,7 @@ std::string verdict(const Report& report) {
 
 std::string headroom_line(const Report& report) {
   const HeadroomAnswer& headroom = report.headroom;
+  if (headroom.command.empty()) return {};
   const std::string note = headroom.note.empty() ? "" : " (" + headroom.note + ")";
   if (headroom.minimum_bytes)
     return fmt::format("headroom needs {} for this{}: {}", figure(*headroom.minimum_bytes), note, headroom.command);
@@ -259,7 +260,7 @@ std::string snapshot_screen(const Report& report) {
   const std::vector<const Remedy*> remedies = proposed(report.diagnosis);
   if (!remedies.empty() && !report.incident.messages.empty())
     add_block(out, "DO", remedies.front()->set, kIndent, kWidth, 1);
-  add_block(out, "", headroom_line(report), 0, kWidth, 2);
+  if (const std::string line = headroom_line(report); !line.empty()) add_block(out, "", line, 0, kWidth, 2);
   return out;
 }
 
@@ -280,8 +281,10 @@ std::string screen(const Report& report) {
   if (!report.measured.empty() && report.incident.estimate)
     add_block(out, "PROBE", report.measured, kIndent, kWidth, 2);
   if (!report.diagnosis.notes.empty()) add_block(out, "NOTE", report.diagnosis.notes.front(), kIndent, kWidth, 2);
-  out += "\n";
-  add_block(out, "", headroom_line(report), 0, kWidth, 2);
+  if (const std::string line = headroom_line(report); !line.empty()) {
+    out += "\n";
+    add_block(out, "", line, 0, kWidth, 2);
+  }
   if (std::count(out.begin(), out.end(), '\n') < static_cast<std::ptrdiff_t>(kLines))
     out.insert(question, question_line(report));
   return cut(out);

@@ -9,6 +9,7 @@
 #include "doctor/config/setting.h"
 #include "doctor/remedies/changes.h"
 #include "doctor/remedies/log_job.h"
+#include "doctor/remedies/program_words.h"
 
 namespace headroom::doctor {
 namespace {
@@ -137,6 +138,7 @@ CaseView::CaseView(const Case& incident, const Estimator& estimator)
   if (reinforcement_library_.empty()) reinforcement_library_ = reinforcement_of(incident.setup_text);
   story_ = read_story(incident.log_text);
   job_ = incident.job ? *incident.job : job_of_log(incident, message_, reinforcement_library_, story_.task);
+  take_plain_inference();
   if (message_) figures_ = figures_of(*message_);
   if (!reinforcement_library_.empty() && figures_.foreign) {
     // The library's own server may be another process, or be in this one outside PyTorch's allocator.
@@ -144,6 +146,20 @@ CaseView::CaseView(const Case& incident, const Estimator& estimator)
     figures_.foreign.reset();
   }
   style_ = style_of(job_);
+}
+
+void CaseView::take_plain_inference() {
+  if (incident_.job || !reinforcement_library_.empty() || job_.task != Task::train) return;
+  for (const std::string_view of_a_step : {"backward", "optimizer_step", "optimizer_init", "training"})
+    if (phase(of_a_step)) return;
+  inference_ = plain_inference(incident_.log_text, incident_.setup_text, story_);
+  if (inference_.empty()) return;
+  job_.task = Task::infer;
+  job_.parallel = {};
+}
+
+bool CaseView::figures_ignore_the_system() const {
+  return shape() && shape()->guessed && training() && job_.parallel.deepspeed && !job_.parallel.sharding;
 }
 
 bool CaseView::caching_allocator() const {
@@ -162,6 +178,8 @@ std::string_view CaseView::framework() const {
            .empty())
     return "tensorflow";
   if (library && !log_says("jaxlib|jax/_src|xla_bridge").empty()) return "jax";
+  const bool words = message_->framework == "pytorch-cuda" && message_->format == "words" && message_->frames.empty();
+  if (words && named_framework(incident_.log_text, incident_.setup_text) == "paddle") return "paddle";
   return message_->framework;
 }
 
@@ -263,7 +281,7 @@ std::optional<int64_t> CaseView::need_after(const Changes& changes) const {
 
 std::optional<int64_t> CaseView::saving(const Changes& changes) const {
   const std::optional<int64_t> need = need_after(changes);
-  if (!need || !balance_.need) return std::nullopt;
+  if (!need || !balance_.need || figures_ignore_the_system()) return std::nullopt;
   return *balance_.need - *need;
 }
 
@@ -284,7 +302,7 @@ bool CaseView::fits_after(const Changes& changes) const {
 
 bool CaseView::likely_after(const Changes& changes) const {
   const std::optional<Estimate> changed = after(changes);
-  if (!changed || !balance_.limit || failed_beside_the_estimate()) return false;
+  if (!changed || !balance_.limit || failed_beside_the_estimate() || figures_ignore_the_system()) return false;
   return fits(likely_of(*changed) + balance_.unexplained, *balance_.limit) &&
          full_length_fits(with_changes(job_, changes), *shape(), *changed, false);
 }

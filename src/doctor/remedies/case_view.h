@@ -42,6 +42,11 @@ class CaseView {
   bool foreign_framework() const;
   bool has_job() const { return incident_.job.has_value(); }
 
+  // The word that shows a program that only infers; empty where none does.
+  std::string_view inference_word() const { return inference_; }
+  // The log names DeepSpeed without a stage: figures of a shape that is guessed say nothing of that job.
+  bool figures_ignore_the_system() const;
+
   // The job's value, or the system's default; absent when neither is known.
   std::optional<int64_t> micro_batch() const;
   // Steps per update: stated, or derived from the global batch.
@@ -87,11 +92,14 @@ class CaseView {
   // In the pool; for host memory, of all processes of a node.
   int64_t likely_of(const Estimate& estimate) const;
 
+  void take_plain_inference();
+
   const Case& incident_;
   const Estimator& estimator_;
   Job job_;
   std::string log_text_;  // includes the message's text and frames
   std::string_view reinforcement_library_;
+  std::string_view inference_;
   Story story_;
   const Message* message_ = nullptr;
   MessageFigures figures_;

@@ -60,7 +60,7 @@ void job_causes(const CaseView& s, std::vector<Cause>& causes) {
   if (!estimate || !s.balance().limit || s.pool() != Pool::device || !s.shape()) return;
   const int64_t limit = *s.balance().limit;
   if (s.serving()) return s.message() ? void() : server(s, limit, causes);
-  if (failed_beside_the_steps(s)) return;  // the steps fit
+  if (failed_beside_the_steps(s) || s.figures_ignore_the_system()) return;  // the figures are of another job
   const bool fitting = fits(estimate->likely_bytes, limit);
   if (fitting && !s.message()) return;
   int64_t constant = 0, varying = 0;

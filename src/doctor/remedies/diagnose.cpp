@@ -2,7 +2,9 @@
 #include <algorithm>
 
 #include "doctor/remedies/causes.h"
+#include "doctor/remedies/program_words.h"
 #include "doctor/remedies/rules.h"
+#include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
 #include "doctor/remedies/smallest_set.h"
 
@@ -73,7 +75,7 @@ void name_surest(Diagnosis& diagnosis, std::vector<Remedy>& remedies) {
 
 // Remedies of the set replace those of the list, because the set may use another size.
 void choose_set(const CaseView& view, std::vector<Remedy>& remedies, Diagnosis& diagnosis) {
-  if (failed_beside_the_steps(view)) return;  // the steps fit as they are
+  if (failed_beside_the_steps(view) || view.figures_ignore_the_system()) return;  // the figures are of another job
   // Where the job itself is in doubt no set is sought that would only end the doubt (a cut at some length).
   std::optional<FittingSet> set;
   if (view.doubt_after({}).empty()) set = smallest_fitting_set(view, remedies, true);
@@ -108,6 +110,18 @@ std::optional<bool> proven_fit(const CaseView& view) {
   return view.likely_after({}) ? std::nullopt : std::optional(false);
 }
 
+std::string doubt_of(const CaseView& view, bool beside, bool unstated) {
+  if (unstated) return "the log names DeepSpeed, and not what it divides: give its file with --config";
+  return beside ? std::string(kBesideTheSteps) : view.doubt_after({});
+}
+
+// What headroom's own commands can take: a language model of a program of PyTorch or of a server.
+bool speaks_of_a_language_model(const CaseView& view) {
+  if (view.foreign_framework() || speaks_of_diffusion(view)) return false;
+  if (!named_framework(view.incident().log_text, view.incident().setup_text).empty()) return false;
+  return view.shape() || (view.has_job() && !view.job().model.empty()) || speaks_of_texts(view) || view.serving();
+}
+
 // The situations, with those of their remedies that are offered.
 std::vector<SeenSituation> recorded(const std::vector<Seen>& seen, const std::vector<Remedy>& remedies) {
   std::vector<SeenSituation> records;
@@ -138,12 +152,14 @@ Diagnosis diagnose(const Case& incident, const Estimator& estimator) {
   diagnosis.limit_bytes = view.balance().limit;
   diagnosis.host = view.pool() != Pool::device;
   const bool estimated = incident.estimate && diagnosis.limit_bytes;
-  const bool beside = failed_beside_the_steps(view);
+  const bool unstated = view.figures_ignore_the_system();
+  const bool beside = unstated || failed_beside_the_steps(view);
+  diagnosis.language_model = speaks_of_a_language_model(view);
   if (!incident.messages.empty() && !(beside && incident.estimate))
     diagnosis.fits = false;
   else if (estimated && !beside)
     diagnosis.fits = proven_fit(view);
-  if (estimated) diagnosis.doubt = beside ? std::string(kBesideTheSteps) : view.doubt_after({});
+  if (estimated) diagnosis.doubt = doubt_of(view, beside, unstated);
   if (!diagnosis.fits.value_or(false) && estimated) choose_set(view, findings.remedies, diagnosis);
   if (!beside && diagnosis.doubt.empty() && !diagnosis.likely_set.empty())
     diagnosis.doubt = view.doubt_after(diagnosis.set_changes);

@@ -31,6 +31,7 @@ constexpr OptionLine kLines[] = {
     {"sharded-save", deepspeed, text, "\"stage3_gather_16bit_weights_on_model_save\": false, then zero_to_fp32.py"},
     {"sharded-save", pytorch_script, text,
      "torch.distributed.checkpoint.save(...) instead of gathering on one process"},
+    {"other-version", pytorch_script, text, "another release of the program or of its library"},
     {"measure", pytorch_script, text,
      "torch.cuda.memory._record_memory_history(); ...; torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"},
 };

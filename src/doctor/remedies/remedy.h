@@ -96,6 +96,7 @@ struct Diagnosis {
   std::optional<int64_t> need_bytes;              // the job's need at its peak, if known
   std::optional<int64_t> limit_bytes;             // what the job may use: the device minus what others hold
   bool host = false;                              // host memory is in question
+  bool language_model = false;                    // the job is one, as far as the inputs show
   std::optional<bool> fits;                       // the unchanged job fits; absent when neither is proven
   std::string doubt;                              // what is missing for a proof, and how to get it
 

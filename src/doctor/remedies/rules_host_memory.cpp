@@ -101,9 +101,9 @@ std::string words(const CaseView& s, const Amount& amount) {
     case Grantor::wsl:
       return fmt::format("%UserProfile%\\.wslconfig: [wsl2] memory={}GB; then wsl --shutdown", gib);
     default:
-      return amount.gib ? fmt::format("more host memory (RAM): {} {} GiB; swap bridges a short peak",
-                                      amount.estimated ? "up to" : "try", gib)
-                        : "more host memory (RAM), or swap for a short peak";
+      // A part more than there is would be a guess: only an estimate names a size.
+      return amount.estimated ? fmt::format("more host memory (RAM): up to {} GiB; swap bridges a short peak", gib)
+                              : "more host memory (RAM), or swap for a short peak";
   }
 }
 

@@ -131,6 +131,7 @@ constexpr Technique kTechniques[] = {
     {"no-offload", "T13", exact, "config", 0.7, 0, "states and weights stay on the GPUs", ""},
     {"more-swap", "T43", exact, "config", 1.3, 0, "slow where it is really used", ""},
     {"measure", "T39", exact, "code", 1.0, 0, "shows which line holds what", "torch >= 2.1"},
+    {"other-version", "T39", exact, "install", 1.0, 0, "another release of the same program", ""},
     // hardware and model
     {"larger-gpu", "T43", exact, "hardware", 1.0, 0, "same run on a larger device", ""},
     {"smaller-model", "T26", lossy, "config", 0.5, 15, "another, weaker model", ""},

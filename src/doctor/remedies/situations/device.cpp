@@ -155,7 +155,39 @@ Evidence idle_and_full(const CaseView& view) {
   return {};
 }
 
-Evidence only_predicts(const CaseView&) { return {0.71, "it predicts, by its command or by the log"}; }
+// The word that says that it predicts; without one, the situation is not named.
+std::string_view prediction_word(const CaseView& view) {
+  if (!view.inference_word().empty()) return view.inference_word();
+  // "prompts the error" tells of no prompt.
+  const std::string log = without_words(view.incident().log_text,
+                                        "prompts the|prompts an|prompts error|prompts out|prompts cuda|prompts that");
+  const std::string_view told = view.story().at(ToldStage::prediction);
+  if (!told.empty() && log.find(told) != std::string::npos) return view.story().at(ToldStage::prediction);
+  if (!view.story().at(ToldStage::evaluation).empty()) return view.story().at(ToldStage::evaluation);
+  constexpr std::string_view kWords =
+      "inference|infer$|infer.|predict|demo|generat|test.py|eval|detect|推理|预测|测试|生成|识别|部署|推論|予測|"
+      "chat|server|embedding|encode|sampl|render|convert|translat|segment|ocr";
+  const std::string_view word = any_word(view.incident().log_text, kWords);
+  return word.empty() ? any_word(view.incident().setup_text, kWords) : word;
+}
+Evidence only_predicts(const CaseView& view) {
+  if (view.phase("inference")) return {0.71, "its frames are of a prediction"};
+  const std::string_view word = prediction_word(view);
+  return word.empty() ? Evidence{} : Evidence{0.71, fmt::format("`{}` in the log", word)};
+}
+Evidence of_no_stage(const CaseView& view) {
+  if (only_predicts(view).weight > 0) return {};
+  return {0.71, "no word says at which of them it failed"};
+}
+
+// Nothing beside the failure itself: no figures, and no more than a sentence.
+bool says_no_more(const CaseView& view) {
+  constexpr size_t kSentence = 100;
+  const std::string& log = view.incident().log_text;
+  return log.size() < kSentence && any_word(log, "nvidia-smi|gib|mib|gb|reserv|缓存|予約").empty();
+}
+Evidence without_anything_else(const CaseView& view) { return says_no_more(view) ? without_figures(view) : Evidence{}; }
+Evidence with_words_beside(const CaseView& view) { return says_no_more(view) ? Evidence{} : without_figures(view); }
 
 constexpr Situation kSituations[] = {
     {"beyond_the_device",
@@ -300,6 +332,14 @@ constexpr Situation kSituations[] = {
        System::unknown,
        "load_in_8bit|load_in_4bit|8bit|4bit|8-bit|4-bit|int8|int4|float16|fp16|half()|bfloat16|半精度"}},
      only_predicts},
+    {"unknown_program_of_no_stage",
+     "in training, batch and input size decide what is kept for the backward pass; in prediction, what one pass takes",
+     unknown_prediction,
+     {},
+     {{"input-size"},
+      {"micro-batch", "a smaller batch: half of it"},
+      {"no-grad", "if it only predicts: with torch.no_grad(): around it, model.half()"}},
+     of_no_stage},
     {"failed_without_figures",
      "the error says no more than that: the program's own batch, or another program on the device",
      unknown_training,
@@ -307,7 +347,15 @@ constexpr Situation kSituations[] = {
      {{"micro-batch"},
       {"end-other-processes", "nvidia-smi (rocm-smi, npu-smi info): does another program hold the device?"},
       {"input-size"}},
-     without_figures},
+     without_anything_else},
+    {"failed_without_its_figures",
+     "the message has no figures: the program's own batch is the usual cause, or another program on the device",
+     unknown_training,
+     {},
+     {{"micro-batch"},
+      {"end-other-processes", "nvidia-smi (rocm-smi, npu-smi info): does another program hold the device?"},
+      {"input-size"}},
+     with_words_beside},
     {"unknown_program",
      "in training, batch and input size decide what is kept for the backward pass; in prediction, what one pass takes",
      unknown_training,

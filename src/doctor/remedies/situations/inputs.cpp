@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "doctor/remedies/figures.h"
+#include "doctor/remedies/program_words.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
 
@@ -83,19 +84,29 @@ Evidence asked_for_bits(const CaseView& view) {
   });
   return asked;
 }
-bool not_of_a_pipeline(const CaseView& view) { return predicting_on_device(view) && !speaks_of_diffusion(view); }
-bool predicting_only(const CaseView& view) { return predicting_on_device(view) && !view.training(); }
+bool not_of_a_pipeline(const CaseView& view) {
+  return predicting_on_device(view) && !speaks_of_diffusion(view) && speech_word(view.incident().log_text).empty();
+}
+// Families that bring every image to one size.
+constexpr std::string_view kOfOneSize = "glm-4v|glm4v|cogvlm|paligemma|llava-1.5|llava-v1.5";
+bool of_one_size(const CaseView& view) {
+  return !view.log_says(kOfOneSize).empty() || !view.setup_says(kOfOneSize).empty();
+}
+bool images_of_one_size(const CaseView& view) { return on_device(view) && of_one_size(view); }
+bool training_on_pixels(const CaseView& view) { return training_on_device(view) && !of_one_size(view); }
+bool predicting_only(const CaseView& view) {
+  return predicting_on_device(view) && !view.training() && !of_one_size(view);
+}
 
 constexpr std::string_view kVisionLanguage =
     "qwen2-vl|qwen2.5-vl|qwen2_vl|qwen2_5_vl|qwen2vl|qwen2.5vl|qwen3-vl|qwen3_vl|internvl|minicpm-v|llava|"
-    "paligemma|idefics|smolvlm|glm-4v|max_pixels|pixel_values|image_grid_thw|b-vl |b-vl-|b-vl微|b-vl时|b-vl训|-vl-7b|"
+    "idefics|smolvlm|max_pixels|pixel_values|image_grid_thw|b-vl |b-vl-|b-vl微|b-vl时|b-vl训|-vl-7b|"
     "-vl-3b|-vl-2b|-vl-72b|多模态|multimodal|image token|图像token|图像的token|vision language|vision-language|vlm|"
     "マルチモーダル";
 constexpr std::string_view kFewerPixels =
     "smaller images: max_pixels of the processor (Qwen-VL: max_pixels=602112; ms-swift: MAX_PIXELS=602112; "
     "LLaMA-Factory: image_max_pixels), fewer "
     "tiles (InternVL, LLaVA)";
-
 constexpr std::string_view kSwift = "swift sft|swift pt |swift rlhf|swift/cli/sft.py|swift/cli/rlhf.py|swift/llm/train",
                            kOneRowOfSwift = "--per_device_train_batch_size 1 |--per_device_train_batch_size 1\n";
 bool cut_by_swift(const CaseView& view) {
@@ -212,9 +223,16 @@ constexpr Situation kSituations[] = {
      {{"input-size", "in tiles: --tile 400 (Real-ESRGAN), Tiled VAE, a smaller tile size; or a smaller image"},
       {"half-inference", "16 bits: model.half() (Real-ESRGAN: without --fp32)"},
       {"no-grad", "with torch.no_grad(): around it"}}},
+    {"images_of_one_size",
+     "weights in 16 bits, and as many tokens for every image: this model brings each to one size, whatever its pixels",
+     images_of_one_size,
+     {{either, 0.84, kOfOneSize}},
+     {{"quantized-model", "weights in 4 or 8 bits (transformers: load_in_4bit=True; xinference: --quantization 4-bit)"},
+      {"input-size", "fewer images at a time, one in a request; a shorter history"},
+      {"half-inference", "16 bits in from_pretrained: torch_dtype=torch.bfloat16", {}, System::unknown, "xinference"}}},
     {"pixels_of_a_vision_language_model",
      "every image becomes as many tokens as it has pixels for: a large photograph is thousands of them",
-     training_on_device,
+     training_on_pixels,
      {{either, 0.84, kVisionLanguage}},
      {{"input-size", kFewerPixels}, {"micro-batch"}, {"shard"}, {"checkpointing"}}},
     {"pixels_in_a_prompt",

@@ -18,6 +18,12 @@ bool by_deepspeed(const CaseView& view) {
   return training_on_device(view) && !view.incident().estimate && view.log_says("colossal").empty();
 }
 
+// DeepSpeed is named without its stage, beside a shape that is only guessed.
+Evidence stage_not_stated(const CaseView& view) {
+  if (!view.figures_ignore_the_system()) return {};
+  return {0.9, "DeepSpeed in the log, without its stage"};
+}
+
 // Full training whose states are already sharded over all devices and still do not fit.
 bool split_already(const CaseView& view) {
   const ParallelSettings& parallel = view.job().parallel;
@@ -89,6 +95,18 @@ constexpr Situation kSituations[] = {
      {{"shard", "\"zero_optimization\": {\"stage\": 3}"},
       {"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"}"},
       {"micro-batch"}}},
+    {"deepspeed_without_a_stage",
+     "DeepSpeed divides by its stage: 2 states and gradients, 3 the weights too; without offload all of it stays on "
+     "the "
+     "devices",
+     training_on_device,
+     {},
+     {{"offload-parameters",
+       "stage 3 with offload: \"offload_optimizer\": {\"device\": \"cpu\"}, \"offload_param\": {\"device\": \"cpu\"}"},
+      {"shard", "\"zero_optimization\": {\"stage\": 3}, if it is less"},
+      {"checkpointing", {}, {}, System::unknown, "gradient_checkpointing"},
+      {"sequence-length", "shorter texts: half of max_length"}},
+     stage_not_stated},
     {"gathered_by_stage_3",
      "ZeRO-3 gathers the weights of each layer for its turn; states and weights may wait on the host",
      by_deepspeed,

@@ -6,6 +6,8 @@
 #include <set>
 
 #include "doctor/remedies/log_batch.h"
+#include "doctor/remedies/posted_numbers.h"
+#include "doctor/remedies/program_words.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/tried.h"
 
@@ -119,6 +121,73 @@ void drop_the_step(const CaseView& view, Findings& findings) {
   });
 }
 
+// The framework that the log names, also where no device message does.
+std::string_view other_framework(const CaseView& view) {
+  if (view.has_job()) return {};
+  return named_framework(view.incident().log_text, view.incident().setup_text);
+}
+// Code of PyTorch does not help a program of another framework, nor does what PyTorch 1 lacks.
+void drop_what_it_lacks(const CaseView& view, Findings& findings) {
+  const std::string_view other = other_framework(view);
+  const Version& stated = view.incident().software.torch;
+  const bool before = stated.major > 0 ? stated.major < 2 : prints_torch_1(view.incident().log_text);
+  std::erase_if(findings.remedies, [&](const Remedy& remedy) {
+    const bool foreign = !other.empty() && written_for_pytorch(remedy.set);
+    const bool newer = before && remedy.set.find("scaled_dot_product_attention") != std::string::npos &&
+                       remedy.set.find("xformers") == std::string::npos;
+    if (foreign)
+      findings.refused.push_back({remedy.name, fmt::format("the log is of {}, not of PyTorch", other)});
+    else if (newer)
+      findings.refused.push_back({remedy.name, "PyTorch has this function since 2.0"});
+    return foreign || newer;
+  });
+}
+
+// Situations whose first advice is code of PyTorch, where the program is one of another framework.
+void drop_other_code(const CaseView& view, std::vector<Seen>& seen) {
+  const bool recognition = std::any_of(seen.begin(), seen.end(),
+                                       [](const Seen& one) { return one.situation->name == "recognition_that_grows"; });
+  if (other_framework(view).empty() && !recognition) return;
+  std::erase_if(seen, [](const Seen& one) {
+    const auto advice = one.situation->advice();
+    return !advice.empty() && written_for_pytorch(advice.front().set);
+  });
+}
+
+// Advice that only lowers what the post has lower already is left out; other numbers are made smaller than the post's.
+void compare_numbers(const CaseView& view, Findings& findings) {
+  const std::string post = view.incident().setup_text + "\n" + view.incident().log_text;
+  std::erase_if(findings.remedies, [&](Remedy& remedy) {
+    if (remedy.saves_bytes || !remedy.settings.empty()) return false;  // computed from the job's own value
+    std::string set = below_posted(remedy.set, post);
+    if (set.empty()) {
+      findings.refused.push_back({remedy.name, "the post sets the least value already"});
+      return true;
+    }
+    remedy.set = std::move(set);
+    return false;
+  });
+}
+
+// What a command line of Windows calls "export".
+void spell_for_windows(const CaseView& view, Findings& findings) {
+  constexpr std::string_view kExport = "export ";
+  if (view.log_says("c:\\|d:\\|e:\\|\\users\\|windows|win10|win11").empty() || !view.log_says("wsl").empty()) return;
+  for (Remedy& remedy : findings.remedies)
+    if (remedy.set.starts_with(kExport)) remedy.set.replace(0, kExport.size(), "set ");
+}
+
+// A batch of one is not halved.
+void drop_half_of_one(const CaseView& view, Findings& findings) {
+  if (view.job().batch.micro.value_or(0) != 1) return;
+  std::erase_if(findings.remedies, [&](const Remedy& remedy) {
+    const bool half = remedy.set.find("half") != std::string::npos;
+    if (remedy.name != "micro-batch" || !half) return false;
+    findings.refused.push_back({remedy.name, "the batch is 1 already"});
+    return true;
+  });
+}
+
 // Whether the advice is for the view's system and not yet in use.
 bool meant_for(const Advice& advice, const CaseView& view) {
   if (!view.log_says(advice.unless).empty() || !view.setup_says(advice.unless).empty()) return false;
@@ -132,13 +201,37 @@ bool of_texts(const CaseView& view, const Advice& advice) {
   return advice.technique == "input-size" && advice.set.empty() && speaks_of_texts(view);
 }
 
+// Whether anything in the log tells of a training, or of the data that one loads.
+bool says_training(const CaseView& view) {
+  return !view.log_says("train|finetun|fine-tun|fine tun|epoch|backward|optimizer|loss|iter|训练|微调|学習|訓練")
+              .empty();
+}
+bool says_loading(const CaseView& view) {
+  return says_training(view) || !view.setup_says("train|loader|worker|dataset").empty() ||
+         !view.log_says("loader|worker|batch|dataset|data set|num_|shm|shared|数据|データ|preprocess").empty();
+}
+// Workers of a loader are not advice for a container that shows neither.
+void drop_loaders(const CaseView& view, Findings& findings) {
+  if (view.has_job() || view.pool() != Pool::host || says_loading(view)) return;
+  if (view.log_says("exited with code|docker|container").empty()) return;
+  std::erase_if(findings.remedies, [&](const Remedy& remedy) {
+    if (remedy.name != "fewer-workers" || !remedy.set.starts_with("DataLoader(")) return false;
+    findings.refused.push_back({remedy.name, "nothing shows that a loader works there"});
+    return true;
+  });
+}
+
 std::string_view words_of(const Advice& advice, const CaseView& view) {
   if (of_texts(view, advice)) return kShorterTexts;
   const bool batch = advice.technique == "micro-batch" && advice.set.empty() && unknown_program(view);
   if (batch && (speaks_of_prediction(view) || view.story().task == ToldTask::prediction))
     return "a smaller batch: DataLoader(..., batch_size=<half>)";  // without steps of an optimizer
+  // The older scripts of LitGPT and others add up micro-batches to batch_size.
+  if (batch && posted_value(view.incident().log_text, "micro_batch_size").value_or(0) > 1 && !view.foreign_framework())
+    return "micro_batch_size = <half>: it is what runs at once (batch_size is the sum of several)";
   // Words alone, without a program's.
-  const bool words = view.message() && view.message()->format == "words" && view.message()->frames.empty();
+  const bool words =
+      view.message() && view.message()->frames.empty() && (view.message()->format == "words" || !says_training(view));
   if (batch && words && !view.foreign_framework())
     return "a smaller batch_size: half of it (in training with twice the accumulation)";
   return advice.set;
@@ -181,6 +274,9 @@ void take(const CaseView& view, const Situation& situation, const Advice& advice
   // Uses the advice's own text, unless the memory model has chosen a value.
   if (words.empty() || (!known->changes.empty() && view.incident().estimate)) return;
   known->set = words;
+  constexpr std::string_view kOfImages = "image|resolution|crop|pixel|frame|photo|--img|patch|tile|scale";
+  if (advice.technique == "input-size" && any_word(known->set, kOfImages).empty())
+    known->effect = "shorter inputs: less is seen at once";
   if (known->set != advice.set) known->effect = technique("sequence-length").effect;  // the text is about text length
   known->needs = technique(advice.technique).needs;  // not what the system's own option would need
   known->settings.clear();
@@ -195,7 +291,7 @@ std::vector<const Situation*> all_situations() {
        {saving_situations, reworking_situations, rerun_situations, chat_situations, evaluation_situations,
         input_situations, program_situations, loading_situations, server_situations, llama_cpp_situations,
         host_situations, device_situations, diffusion_situations, reinforcement_situations, sharding_situations,
-        toolbox_situations, other_program_situations, model_size_situations})
+        toolbox_situations, other_program_situations, model_size_situations, inferring_situations})
     for (const Situation& situation : group()) all.push_back(&situation);
   return all;
 }
@@ -206,6 +302,7 @@ std::vector<Seen> seen_situations(const CaseView& view) {
     Evidence evidence = evidence_of(*situation, view);
     if (evidence.weight > 0) seen.push_back({situation, std::move(evidence)});
   }
+  drop_other_code(view, seen);
   std::stable_sort(seen.begin(), seen.end(),
                    [](const Seen& a, const Seen& b) { return a.evidence.weight > b.evidence.weight; });
   return seen;
@@ -231,6 +328,11 @@ void advise(const CaseView& view, const std::vector<Seen>& seen, Findings& findi
                    (remedy.name != "micro-batch" || smallest_batch_failed(view.incident().log_text));
   keep_own_spelling(view, findings);
   drop_the_step(view, findings);
+  drop_what_it_lacks(view, findings);
+  compare_numbers(view, findings);
+  drop_half_of_one(view, findings);
+  drop_loaders(view, findings);
+  spell_for_windows(view, findings);
 }
 
 }  // namespace headroom::doctor

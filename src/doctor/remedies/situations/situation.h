@@ -78,6 +78,7 @@ std::span<const Situation> sharding_situations();
 std::span<const Situation> toolbox_situations();
 std::span<const Situation> other_program_situations();
 std::span<const Situation> model_size_situations();
+std::span<const Situation> inferring_situations();
 std::vector<const Situation*> all_situations();
 
 struct Seen {

@@ -13,6 +13,11 @@ bool trained_by_a_toolbox(const CaseView& view) { return training_on_device(view
 bool trained_by_megatron(const CaseView& view) {
   return training_on_device(view) && !view.has_job() && view.reinforcement_library().empty();
 }
+// GPT-SoVITS has options of its own.
+bool voice_of_so_vits(const CaseView& view) {
+  return on_device(view) && !view.serving() && view.log_says("gpt-sovits|gpt_sovits|gpt sovits|gptsovits").empty() &&
+         (view.log_says("sovits").empty() || view.log_says("gpt 模型|gpt模型|gpt_weights").empty());
+}
 bool any_scene(const CaseView& view) { return on_device(view) && !view.serving(); }
 // Not when speech is only recognised.
 bool trained_on_speech(const CaseView& view) {
@@ -64,8 +69,8 @@ constexpr Situation kSituations[] = {
       {"length-buckets", "batches by length: batch_type: numel or length (ESPnet), bucketing (NeMo)"}}},
     {"clips_of_a_voice",
      "features are taken from whole recordings: one of several minutes takes more than all others",
-     any_scene,
-     {{either, 0.85, "so-vits|sovits|so_vits|diff-svc|rvc|hubert|contentvec|bert-vits|gpt-sovits|vits/|f0_predictor"}},
+     voice_of_so_vits,
+     {{either, 0.85, "so-vits|sovits|so_vits|diff-svc|rvc|hubert|contentvec|bert-vits|vits/|f0_predictor"}},
      {{"sequence-length", "slice the recordings into clips of 2 to 15 s, and look for odd samples that are longer"},
       {"fewer-workers", "fewer processes at once: --num_processes 1"},
       {"micro-batch", "a smaller batch_size in config.json"}}},

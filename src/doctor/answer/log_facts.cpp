@@ -1,0 +1,60 @@
+#include "doctor/answer/log_facts.h"
+
+#include <string_view>
+
+#include "doctor/remedies/log_job.h"
+#include "doctor/remedies/told_stage.h"
+
+namespace headroom::doctor {
+namespace {
+
+// A sentence of the log has one of the words, and does not deny, ask for or compare it.
+bool in_use(const std::string& log, std::string_view words) {
+  constexpr size_t kRead = size_t{32} << 10;
+  constexpr std::string_view kOtherwise =
+      "without|not |n't|instead|no longer|disable|unless|turned off|switched off|16 off|whether|should|could|can i|how "
+      "to|try |tried|if |"
+      "full fine|full-parameter|全参|不用|没有|未使用|不使用|关闭|是否|吗|怎么|如何|能不能|なし|使わ|できます|?|？";
+  bool used = false;
+  each_sentence(std::string_view(log).substr(0, kRead), [&](std::string_view sentence) {
+    each_clause(sentence, [&](std::string_view clause) {
+      used = !any_word(clause, words).empty();
+      for (std::string_view rest = kOtherwise; used && !rest.empty();) {
+        const std::string_view word = rest.substr(0, rest.find('|'));
+        used = clause.find(word) == std::string_view::npos;
+        rest.remove_prefix(word.size() < rest.size() ? word.size() + 1 : rest.size());
+      }
+      return used;
+    });
+    return used;
+  });
+  return used;
+}
+
+void take_precision(const std::string& log, Job& job) {
+  if (!job.precision.quantization) {
+    if (in_use(log, "qlora|load_in_4bit=true|load_in_4bit: true|quantization_bit: 4|quantization_bit 4"))
+      job.precision.quantization = "nf4";
+    else if (in_use(log, "load_in_8bit=true|load_in_8bit: true|quantization_bit: 8|quantization_bit 8"))
+      job.precision.quantization = "int8";
+  }
+  if (job.precision.autocast || job.precision.weights) return;
+  const bool bf16 = in_use(log, "bf16|bfloat16"), fp16 = in_use(log, "fp16|float16");
+  if (bf16 != fp16) job.precision.autocast = bf16 ? "bfloat16" : "float16";
+}
+
+}  // namespace
+
+void take_facts_of_log(const std::string& log, Job& job) {
+  take_sharding_of_log(log, job);
+  if (job.task != Task::train) return;
+  if (!job.parallel.sharding && !job.parallel.deepspeed && in_use(log, "deepspeed") &&
+      log.find("colossal") == std::string::npos) {
+    job.parallel.deepspeed = true;
+    if (job.system == System::unknown || job.system == System::pytorch_script) job.system = System::deepspeed;
+  }
+  if (!job.lora && in_use(log, "lora$|qlora$|peft$")) job.lora = LoraSettings{};
+  take_precision(log, job);
+}
+
+}  // namespace headroom::doctor

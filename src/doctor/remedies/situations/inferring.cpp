@@ -1,0 +1,249 @@
+// Programs that only infer, with options of their own: ComfyUI's nodes, recognisers of Paddle, converters of a voice,
+// the slots of Ollama; and messages whose program is told by no more than a word.
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "doctor/remedies/figures.h"
+#include "doctor/remedies/program_words.h"
+#include "doctor/remedies/situations/conditions.h"
+#include "doctor/remedies/situations/situation.h"
+
+namespace headroom::doctor {
+namespace {
+
+using enum Sign::In;
+
+std::string quoted(std::string_view word) { return fmt::format("`{}` in the log", word); }
+
+bool any_device(const CaseView& view) { return view.pool() == Pool::device && !view.has_job(); }
+
+// ComfyUI prints what is allocated and requested, and the device's limit.
+Evidence below_the_limit(const CaseView& view) {
+  const MessageFigures& f = view.figures();
+  if (view.log_says("allocation on device").empty() || !f.allocated || !f.requested || !f.capacity) return {};
+  const int64_t sum = *f.allocated + *f.requested;
+  if (sum >= *f.capacity * 9 / 10 || f.free.value_or(0) >= *f.requested) return {};
+  return {0.93, fmt::format("{} allocated and {} requested of {}, {} free", figure(*f.allocated), figure(*f.requested),
+                            figure(*f.capacity), figure(f.free.value_or(0)))};
+}
+
+bool recognises_by_paddle(const CaseView& view) {
+  if (view.has_job() || view.story().task == ToldTask::training || view.phase("backward")) return false;
+  constexpr std::string_view kOthers = "easyocr|tesseract|mmocr|surya|trocr|rapidocr|onnxruntime";
+  return any_word(view.incident().log_text, kOthers).empty() &&
+         any_word(view.incident().log_text, "训练|train$|training$|epoch").empty();
+}
+constexpr std::string_view kRecognises =
+    "paddleocr|ppocr|paddlex|paddle inference|predict_system.py|paddle_infer|doc/imgs";
+constexpr std::string_view kGrows =
+    "一直涨|一直在增|一直增|不断增|不断上涨|持续增|越来越|没有回收|不释放|未释放|泄漏|泄露|memory leak|keeps growing|"
+    "keeps increasing|grows with|increases with|増え続け";
+// Recognition of texts whose memory grows: by name, or by the words of it alone.
+Evidence growing_recognition(const CaseView& view) {
+  const std::string_view grows = any_word(view.incident().log_text, kGrows);
+  if (grows.empty()) return {};
+  const std::string_view named = view.log_says(kRecognises);
+  if (!named.empty()) return {0.95, fmt::format("`{}` and `{}` in the log", named, grows)};
+  const std::string_view reads = any_word(view.incident().log_text, "ocr识别|ocr 识别|文字识别|ocr$");
+  const bool recognises =
+      !reads.empty() && named_framework(view.incident().log_text, view.incident().setup_text).empty();
+  return recognises ? Evidence{0.93, fmt::format("`{}` and `{}` in the log", reads, grows)} : Evidence{};
+}
+
+bool by_paddle(const CaseView& view) {
+  return view.pool() == Pool::device && !view.has_job() &&
+         named_framework(view.incident().log_text, view.incident().setup_text) == "paddle";
+}
+
+// One recording that goes through a network in one piece.
+bool converts_sound(const CaseView& view) {
+  constexpr std::string_view kOthers =
+      "whisper|transcrib|文字起こし|语音识别|asr$|funasr|demucs|spleeter|uvr5|musicgen";
+  return on_device(view) && !view.has_job() && view.story().task != ToldTask::training &&
+         any_word(view.incident().log_text, kOthers).empty();
+}
+Evidence long_piece_of_sound(const CaseView& view) {
+  const std::string& log = view.incident().log_text;
+  const std::string_view sound = any_word(log, "音频|audio|录音|歌声|vocals|wav$|音声"),
+                         infers = any_word(log, "推理|inference|infer$|转换|推論|convert"),
+                         length = any_word(log, "较长|太长|过长|slice|long audio|long file|long song|minutes|長い");
+  if (sound.empty() || infers.empty() || length.empty()) return {};
+  return {0.94, fmt::format("`{}` and `{}` in the log", infers, length)};
+}
+
+// GPT-SoVITS is another program than so-vits-svc: a language model and a synthesiser, each with a training of its own.
+bool with_gpt_sovits(const CaseView& view) {
+  return on_device(view) &&
+         (!view.log_says("gpt-sovits|gpt_sovits|gptsovits|gpt sovits").empty() ||
+          (!view.log_says("sovits").empty() && !view.log_says("gpt 模型|gpt模型|gpt_weights").empty()));
+}
+Evidence trained_sovits(const CaseView& view) {
+  const std::string_view word = any_word(view.incident().log_text, "训练|train|学習");
+  return word.empty() ? Evidence{} : Evidence{0.9, quoted(word)};
+}
+
+// Each slot of a server has the context that was asked for: llama.cpp's n_ctx is their sum.
+Evidence context_of_several_slots(const CaseView& view) {
+  const std::string all = view.incident().setup_text + "\n" + view.incident().log_text;
+  const auto behind = [&](std::string_view word) -> int64_t {
+    const size_t at = all.find(word);
+    if (at == std::string::npos) return 0;
+    const size_t number = all.find_first_not_of(" =:\"", at + word.size());
+    return number == std::string::npos ? 0 : std::strtoll(all.c_str() + number, nullptr, 10);
+  };
+  const int64_t asked = behind("num_ctx"), made = behind("n_ctx ");
+  if (asked <= 0 || made < 2 * asked || made % asked != 0) return {};
+  return {0.95, fmt::format("n_ctx = {} in the log is {} times num_ctx {}", made, made / asked, asked)};
+}
+bool with_ollama(const CaseView& view) {
+  return !view.log_says("ollama|parameter num_ctx").empty() || !view.setup_says("ollama|parameter num_ctx").empty();
+}
+
+// A library's bare status, in a program that nothing shows to be one of PyTorch.
+bool library_alone(const CaseView& view) {
+  return on_device(view) && (view.framework() == "cublas" || view.framework() == "cudnn") && !view.has_job() &&
+         view.message()->frames.empty() && view.log_says("torch|aten|when calling|c10|transformers").empty();
+}
+
+// The memory that PyTorch holds and does not use, told in words instead of figures.
+Evidence reserved_in_words(const CaseView& view) {
+  if (view.figures().allocated || view.figures().reserved) return {};
+  const std::string_view word = any_word(
+      view.incident().log_text,
+      "reserve|予約しているメモリ|予約|キャッシュしている|reserved but unallocated|reserved memory|cached memory|"
+      "caching allocator|预留|保留的显存|缓存的显存");
+  return word.empty() ? Evidence{} : Evidence{0.87, quoted(word)};
+}
+bool reserves(const CaseView& view) { return on_device(view) && !view.serving() && unknown_program(view); }
+
+// It ran before an upgrade, and no longer does.
+bool of_any_program(const CaseView& view) { return !view.has_job() && view.pool() != Pool::shared_memory; }
+Evidence worked_before_an_upgrade(const CaseView& view) {
+  const std::string& log = view.incident().log_text;
+  const std::string_view upgrade = any_word(
+      log,
+      "升级后|升级到|升级之后|升级了|更新后|更新之后|after upgrading|after i upgraded|after the upgrade|after updating|"
+      "after i updated|after the update|since the update|since upgrading|since i updated|after an update|"
+      "アップデート後|アップデートしたら|更新したら|バージョンアップ");
+  const std::string_view before = any_word(
+      log,
+      "升级之前|升级前|更新之前|更新前|旧版本|之前版本|以前的版本|before the upgrade|before upgrading|before the "
+      "update|"
+      "before updating|older version|old version|previous version|worked fine|worked well|used to work|worked before|"
+      "was working|以前は|前のバージョン");
+  if (upgrade.empty() || before.empty()) return {};
+  return {0.94, fmt::format("`{}` and `{}` in the log", upgrade, before)};
+}
+
+// Batches made by their duration: a single text or recording that is far too long sets the size of all.
+bool of_recordings(const CaseView& view) {
+  return on_device(view) && !view.serving() && unknown_program(view) && !speech_word(view.incident().log_text).empty();
+}
+Evidence one_request_of_recordings(const CaseView& view) {
+  const MessageFigures& f = view.figures();
+  if (!f.requested || !f.capacity || *f.requested <= *f.capacity * 9 / 10) return {};
+  return {0.97, fmt::format("one request of {} on a device of {}, and {}", figure(*f.requested), figure(*f.capacity),
+                            quoted(speech_word(view.incident().log_text)))};
+}
+
+constexpr Situation kSituations[] = {
+    {"room_in_pieces_beside_a_pipeline",
+     "what is allocated and requested is less than the device: the rest lies in pieces, in the allocator's cache, or "
+     "with other programs (the desktop, a browser)",
+     any_device,
+     {},
+     {{"low-vram", "--lowvram: parts of the model wait on the host (ComfyUI; --reserve-vram 2 leaves room to others)"},
+      {"input-size",
+       "a smaller image, fewer frames at once; in a video fewer frames decoded at a time (decoding_t, "
+       "decode_chunk_size=1)"},
+      {"expandable-segments"},
+      {"end-other-processes", "nvidia-smi: what else holds the device (desktop, browser, another run)?"}},
+     below_the_limit},
+    {"recognition_that_grows",
+     "the predictor keeps a workspace for every new shape of image, and releases differ in what they give back",
+     recognises_by_paddle,
+     {},
+     {{"own-allocator", "config.enable_memory_optim(); on a CPU config.set_mkldnn_cache_capacity(10) (enable_mkldnn)"},
+      {"other-version", "a newer version: pip install -U paddleocr paddlepaddle"},
+      {"input-size", "images of few sizes: padded, or with det_limit_side_len=960, so that few shapes are kept"},
+      {"find-sample", "restart the process after some hundred images: what it kept goes with it"}},
+     growing_recognition},
+    {"device_of_paddle",
+     "Paddle takes a share of the device at its start, and batch and input size decide above it",
+     by_paddle,
+     {{either, 0.83, "paddle|ppocr|ppyolo"}},
+     {{"micro-batch", "a smaller batch_size: half (recognition: rec_batch_num=1)"},
+      {"own-allocator",
+       "export FLAGS_allocator_strategy=auto_growth, FLAGS_fraction_of_gpu_memory_to_use=0.5; predictors: "
+       "config.enable_memory_optim()"},
+      {"input-size", "smaller images: half a side"},
+      {"no-grad", "with paddle.no_grad(): around the prediction"}}},
+    {"long_piece_of_sound",
+     "a recording goes through the network in pieces that are cut at its pauses: without any, one piece is as long as "
+     "it is",
+     converts_sound,
+     {},
+     {{"input-size",
+       "forced cuts: clip_seconds=20 (so-vits-svc: -cl 20), or shorter slices cut by hand, 10 to 20 s each"},
+      {"on-cpu", "on the CPU, in host memory: device=\"cpu\" (-d cpu): slow"},
+      {"end-other-processes", "nvidia-smi: another program may hold the device"}},
+     long_piece_of_sound},
+    {"training_of_gpt_sovits",
+     "the synthesiser keeps features of whole clips: the longest of a batch decides",
+     with_gpt_sovits,
+     {},
+     {{"micro-batch", "a batch size per GPU of 1 in the training's tab (SoVITS and GPT have one each)"},
+      {"sequence-length", "shorter audio: slice again with a smaller maximum, clips of 3 to 8 s; longer ones left out"},
+      {"end-other-processes", "nvidia-smi: other programs closed, the inference page of the web UI too"}},
+     trained_sovits},
+    {"context_of_several_slots",
+     "every parallel request has a context of its own, and the cache is made for all of them",
+     with_ollama,
+     {},
+     {{"max-sequences", "OLLAMA_NUM_PARALLEL=1 (before `ollama serve`): the context is made once"},
+      {"quantized-model", "a smaller quantisation of the model: q3_K_M instead of q4_K_S, or fewer parameters"},
+      {"kv-dtype",
+       "OLLAMA_FLASH_ATTENTION=1 OLLAMA_KV_CACHE_TYPE=q8_0",
+       {},
+       System::unknown,
+       "ollama_kv_cache_type=q"}},
+     context_of_several_slots},
+    {"library_without_a_framework",
+     "the library found no room for its handle: TensorFlow and Keras take nearly the whole device at their start, in "
+     "PyTorch the device is full",
+     library_alone,
+     {{log, 0.86, "cublas_status_alloc_failed|cudnn_status_alloc_failed|cublas_status_not_initialized"}},
+     {{"grow-on-demand", "TensorFlow, Keras: TF_FORCE_GPU_ALLOW_GROWTH=true in the environment (allow_growth=True)"},
+      {"end-other-processes", "nvidia-smi: another program, or an earlier run, may hold the device"},
+      {"micro-batch", "a smaller batch: half of it"}}},
+    {"reserved_in_words",
+     "PyTorch keeps what was freed for itself: blocks of other sizes are in the way of a larger one",
+     reserves,
+     {},
+     {{"empty-cache", "del what is no longer needed, then torch.cuda.empty_cache(), before the step that fails"},
+      {"expandable-segments", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment (torch >= 2.1)"},
+      {"micro-batch"}},
+     reserved_in_words},
+    {"worked_before_an_upgrade",
+     "the same job ran before an upgrade: what the new release does is what takes the memory",
+     of_any_program,
+     {},
+     {{"other-version",
+       "go back to the older version that worked: pip install NAME==<version>, and compare what both set by default"}},
+     worked_before_an_upgrade},
+    {"request_of_recordings",
+     "one text or recording that is far too long sets the size of its whole batch, whatever its duration",
+     of_recordings,
+     {},
+     {{"find-sample", "print the lengths of each batch: leave out the longest utterances and transcripts, or cut them"},
+      {"sequence-length", "a smaller max_duration: half of it; utterances and texts beyond a length left out"},
+      {"length-buckets", "batches by length, so that one outlier is not joined with many"}},
+     one_request_of_recordings},
+};
+
+}  // namespace
+
+std::span<const Situation> inferring_situations() { return kSituations; }
+
+}  // namespace headroom::doctor
