@@ -7,6 +7,10 @@
 namespace headroom::doctor {
 
 constexpr ToldPost kTriedAlready[] = {
+    {"INFO llm_engine.py:81] Initializing an LLM engine (v0.4.2) with config: model='THUDM/glm-4-9b-chat', "
+     "dtype=torch.float16, max_seq_len=8000, tensor_parallel_size=1, enforce_eager=True\ntorch.cuda.OutOfMemoryError: "
+     "CUDA out of memory.",
+     "gpu-memory-utilization|tensor-parallel|quantized", "--max-model-len 8192|--enforce-eager"},
     {"Training my own UNet: CUDA out of memory. Even with a batch size of 1 the same error comes.",
      "detach|input|other program", "batch_size: half|batch_size=<half>"},
     {"I train a GAN and went from batch size 12 down to 2, it still runs out of GPU memory",

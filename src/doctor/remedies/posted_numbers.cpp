@@ -23,7 +23,7 @@ constexpr Lowered kLowered[] = {
     {"OLLAMA_CONTEXT_LENGTH", "num_ctx|ollama_context_length", 512},
     {"--ctx-size", "--ctx-size|ctx_size", 512},
     {"--contextsize", "--contextsize", 512},
-    {"--max-model-len", "--max-model-len|max_model_len", 512},
+    {"--max-model-len", "--max-model-len|max_model_len|max_seq_len", 512},
     {"--session-len", "--session-len|session_len", 512},
     {"--max-num-seqs", "--max-num-seqs|max_num_seqs"},
     {"writer_batch_size", "writer_batch_size"},

@@ -8,6 +8,7 @@
 #include "doctor/config/defaults.h"
 #include "doctor/remedies/figures.h"
 #include "doctor/remedies/kv_direction.h"
+#include "doctor/remedies/posted_numbers.h"
 #include "doctor/remedies/rules.h"
 
 namespace headroom::doctor {
@@ -73,7 +74,10 @@ void max_model_len(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
   const Message* message = s.message();
   const std::optional<Estimate>& estimate = s.incident().estimate;
-  int64_t length = s.job().serving.max_model_len.value_or(s.shape() ? s.shape()->max_positions : 0);
+  // The engine's first line has the length that it plans for.
+  const std::optional<int64_t> logged = posted_value(s.incident().log_text, "max_seq_len");
+  const std::optional<int64_t> given = s.job().serving.max_model_len ? s.job().serving.max_model_len : logged;
+  int64_t length = given.value_or(s.shape() ? s.shape()->max_positions : 0);
   std::string why = "the cache must hold one request of full length";
   if (message && message->kv_tokens_available && *message->kv_tokens_available > 0) {
     length = *message->kv_tokens_available / 16 * 16;
@@ -83,7 +87,7 @@ void max_model_len(const CaseView& s, Findings& findings) {
       return findings.refuse("max-model-len", "the weights leave the KV cache no room at all");
     length = round_length(*estimate->kv_tokens);
     why = fmt::format("the cache has room for about {} tokens", *estimate->kv_tokens);
-  } else if (takes_the_models_context(s, length)) {
+  } else if (!logged && takes_the_models_context(s, length)) {
     length = kUsualContext;
     why = "what a conversation needs, instead of all that the model was trained on";
   } else if (length > 0) {
@@ -165,7 +169,8 @@ void kv_dtype(const CaseView& s, Findings& findings) {
 
 void eager(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
-  if (s.job().serving.eager.value_or(false)) return findings.refuse("eager", "no graphs are captured already");
+  if (s.job().serving.eager.value_or(!s.log_says("enforce_eager=true").empty()))
+    return findings.refuse("eager", "no graphs are captured already");
   Remedy remedy = make_remedy(s, "eager", {}, {{"eager", "true"}}, "captured graphs keep pools of their own");
   if (s.phase("cudagraph_capture")) remedy.why = "it failed while graphs were captured";
   offer_gain(s, std::move(remedy), findings);

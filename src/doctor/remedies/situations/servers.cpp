@@ -46,8 +46,13 @@ Evidence little_left_after_loading(const CaseView& view) {
 }
 
 // vLLM without a stated length.
+constexpr double kLongContext = 16384;  // tokens
+
 bool whole_context(const CaseView& view) {
   const Message* message = view.message();
+  // The engine's first line has the length that it plans for, whoever set it.
+  const std::optional<double> planned = number_behind(view.incident().log_text, "max_seq_len=", 0);
+  if (planned && *planned < kLongContext) return false;
   if (message && (message->kv_tokens_available || message->kv_bytes_available)) return false;  // the message says so
   return vllm_on_device(view) && !view.job().serving.max_model_len &&
          view.log_says("--max-model-len|--max_model_len|max_model_len=").empty();
@@ -55,10 +60,9 @@ bool whole_context(const CaseView& view) {
 
 // "max_seq_len=131072" in the engine's first line, or a model whose name has its context length.
 Evidence long_context_in_log(const CaseView& view) {
-  constexpr double kLong = 16384;
   for (const char* words : {"max_seq_len=", "max_seq_len = ", "max seq len (", "max seq len is "}) {
     const std::optional<double> length = number_behind(view.incident().log_text, words, 0);
-    if (length && *length >= kLong) return {0.84, fmt::format("a context of {:.0f} tokens in the log", *length)};
+    if (length && *length >= kLongContext) return {0.84, fmt::format("a context of {:.0f} tokens in the log", *length)};
   }
   const std::string_view named = view.log_says("128k|-1m|256k|longcontext|long-context|max context");
   if (!named.empty()) return {0.78, fmt::format("`{}` in the log", named)};
