@@ -27,8 +27,8 @@ class Ask(ProgramTest):
         self.assertIn("How many samples per device and step?", done.stderr)
         self.assertEqual(done.stdout.count("OUT OF MEMORY"), 2)
         before, after = done.stdout.split("OUT OF MEMORY")[1:]
-        self.assertIn("batch_size=<half>", before)
-        self.assertNotIn("batch_size=<half>", after)
+        self.assertIn("a smaller batch_size", before)
+        self.assertNotIn("a smaller batch_size", after)
 
     def test_an_empty_answer_keeps_it(self):
         for answers in ("\n", ""):
