@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "doctor/answer/log_command.h"
 #include "doctor/config/setting.h"
+#include "doctor/remedies/log_job.h"
 #include "doctor/remedies/told_stage.h"
 #include "doctor/snapshot/read_snapshot.h"
 #include "formats/file.h"
@@ -141,7 +142,7 @@ class Reader {
     }
     // Settings in missing files, and unknown options of the user's own script, could change everything.
     const Job& job = intake.config->job;
-    const bool own = job.system == System::unknown || job.system == System::pytorch_script;
+    const bool own = own_program(job.system);
     intake.missing = intake.config->missing;
     // Without a model, the command names a recipe or a script that holds the settings.
     if (!intake.config->missing.empty() || job.model.empty() || (own && !job.keys.unknown.empty())) {

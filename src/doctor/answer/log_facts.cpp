@@ -10,13 +10,12 @@ namespace {
 
 // A sentence of the log has one of the words, and does not deny, ask for or compare it.
 bool in_use(const std::string& log, std::string_view words) {
-  constexpr size_t kRead = size_t{32} << 10;
   constexpr std::string_view kOtherwise =
       "without|not |n't|instead|no longer|disable|unless|turned off|switched off|16 off|whether|should|could|can i|how "
       "to|try |tried|if |"
       "full fine|full-parameter|全参|不用|没有|未使用|不使用|关闭|是否|吗|怎么|如何|能不能|なし|使わ|できます|?|？";
   bool used = false;
-  each_sentence(std::string_view(log).substr(0, kRead), [&](std::string_view sentence) {
+  each_sentence(beginning(log), [&](std::string_view sentence) {
     each_clause(sentence, [&](std::string_view clause) {
       used = !any_word(clause, words).empty();
       for (std::string_view rest = kOtherwise; used && !rest.empty();) {
@@ -51,7 +50,7 @@ void take_facts_of_log(const std::string& log, Job& job) {
   if (!job.parallel.sharding && !job.parallel.deepspeed && in_use(log, "deepspeed") &&
       log.find("colossal") == std::string::npos) {
     job.parallel.deepspeed = true;
-    if (job.system == System::unknown || job.system == System::pytorch_script) job.system = System::deepspeed;
+    if (own_program(job.system)) job.system = System::deepspeed;
   }
   if (!job.lora && in_use(log, "lora$|qlora$|peft$")) job.lora = LoraSettings{};
   take_precision(log, job);

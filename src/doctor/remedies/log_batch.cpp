@@ -140,9 +140,7 @@ bool batch_of_one(const std::string& log) {
 }
 
 bool smaller_batch_failed(const std::string& log) {
-  constexpr size_t kRead = size_t{32} << 10;  // people's words come first
-  const std::string_view read = std::string_view(log).substr(0, kRead);
-  return lowered_nearby(log) || each_with_answer(read, [](std::string_view sentence, bool vain_behind) {
+  return lowered_nearby(log) || each_with_answer(beginning(log), [](std::string_view sentence, bool vain_behind) {
            if (lowered_in_vain(sentence)) return true;
            const std::string text = vain_behind ? without_words(sentence, kOtherBatch) : std::string();
            return !any_word(text, kBatch).empty() && !any_word(text, kLowered).empty();
@@ -151,9 +149,8 @@ bool smaller_batch_failed(const std::string& log) {
 
 bool smallest_batch_failed(const std::string& log) {
   if (batch_of_one(log)) return true;
-  constexpr size_t kRead = size_t{32} << 10;
   bool found = false;
-  each_sentence(std::string_view(log).substr(0, kRead), [&](std::string_view sentence) {
+  each_sentence(beginning(log), [&](std::string_view sentence) {
     const std::string text = without_words(sentence, kOtherBatch);
     found = says_not_the_matter(text, kBatch) || (lowered_in_vain(sentence) && names_few_rows(text));
     return found;

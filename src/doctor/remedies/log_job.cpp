@@ -102,6 +102,8 @@ std::string_view reinforcement_of(const std::string& log) {
   return log.find("openrlhf") != std::string::npos ? "openrlhf" : "";
 }
 
+bool own_program(System system) { return system == System::unknown || system == System::pytorch_script; }
+
 bool server_system(System system) {
   return system == System::vllm || system == System::sglang || system == System::tgi || system == System::llama_server;
 }
@@ -116,11 +118,11 @@ Job job_of_log(const Case& incident, const Message* message, std::string_view re
   }
   if (!message && any_in(incident.setup_text, kModelfile)) job.system = System::llama_server;
   if (message) job.system = system_of(*message);
-  // Without a message the log of a server is still a server's.
-  if (!message && job.system == System::unknown)
-    if (const System named = system_of_log(incident.log_text); server_system(named)) job.system = named;
-  if (message && (job.system == System::unknown || job.system == System::pytorch_script))
-    if (const System named = system_of_log(incident.log_text); named != System::unknown) job.system = named;
+  if (own_program(job.system)) {
+    const System named = system_of_log(incident.log_text);
+    // Without a message only the log of a server is taken for one.
+    if (message ? named != System::unknown : server_system(named)) job.system = named;
+  }
   if (server_system(job.system)) {
     job.task = Task::serve;
   } else if (!message && told == ToldTask::prediction) {
@@ -136,8 +138,7 @@ void take_sharding_of_log(const std::string& log, Job& job) {
   if (job.task != Task::train || job.parallel.sharding) return;
   if (log.find("colossal") != std::string::npos) return;  // it has its own ZeRO, without DeepSpeed's options
   // Named without its stage.
-  const bool own = job.system == System::unknown || job.system == System::pytorch_script;
-  if (own && !affirmed_word(log, "deepspeed").empty()) {
+  if (own_program(job.system) && !affirmed_word(log, "deepspeed").empty()) {
     job.system = System::deepspeed;
     job.parallel.deepspeed = true;
   }
@@ -149,7 +150,7 @@ void take_sharding_of_log(const std::string& log, Job& job) {
   if (third == second) return;  // none, or a comparison of both
   job.parallel.sharding = third ? Sharding::zero3 : Sharding::zero2;
   job.parallel.deepspeed = true;
-  if (job.system == System::unknown || job.system == System::pytorch_script) job.system = System::deepspeed;
+  if (own_program(job.system)) job.system = System::deepspeed;
 }
 
 }  // namespace headroom::doctor

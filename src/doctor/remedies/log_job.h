@@ -18,9 +18,9 @@ System system_of_log(const std::string& log);
 // empty for others.
 std::string_view reinforcement_of(const std::string& log);
 bool server_system(System system);  // a server of models
+bool own_program(System system);    // no trainer and no server that doctor knows
 // System, task and sharding of the program whose log `incident` holds. `message`: the one that stands for the failure,
-// or null; `reinforcement`: as above; `told`: what
-// its words tell.
+// or null; `reinforcement`: as above; `told`: what its words tell.
 Job job_of_log(const Case& incident, const Message* message, std::string_view reinforcement, ToldTask told);
 // A job that says how it shards is left as it is.
 void take_sharding_of_log(const std::string& log, Job& job);

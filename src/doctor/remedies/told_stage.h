@@ -18,6 +18,8 @@ std::string_view any_word(std::string_view text, std::string_view words);
 bool denied(std::string_view text, size_t at, size_t end);
 // The first of the words that their neighbours do not deny.
 std::string_view affirmed_word(std::string_view text, std::string_view words);
+// The first 32 KiB of a log: people's words come first.
+constexpr std::string_view beginning(std::string_view log) { return log.substr(0, size_t{32} << 10); }
 // The text with each of the words replaced by blanks.
 std::string without_words(std::string_view text, std::string_view words);
 // The sentences of the lines of a text, and the clauses of a sentence, until `each` says true.

@@ -103,8 +103,7 @@ bool begins_in_vain(std::string_view sentence) {
 }
 
 bool tried_in_vain(std::string_view log, std::string_view technique) {
-  constexpr size_t kRead = size_t{32} << 10;  // people's words come first
-  log = log.substr(0, kRead);
+  log = beginning(log);
   for (const Tried& tried : kTried) {
     if (tried.technique != technique || any_word(log, tried.words).empty()) continue;
     return each_with_answer(log, [&](std::string_view sentence, bool vain_behind) {

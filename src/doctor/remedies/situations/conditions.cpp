@@ -5,6 +5,8 @@
 #include <cctype>
 #include <cstdlib>
 
+#include "doctor/remedies/log_job.h"
+
 namespace headroom::doctor {
 namespace {
 
@@ -27,9 +29,7 @@ bool serving_on_device(const CaseView& view) { return on_device(view) && view.se
 bool predicting_on_device(const CaseView& view) { return on_device(view) && !view.serving(); }
 
 bool unknown_program(const CaseView& view) {
-  const System system = view.job().system;
-  const bool own = system == System::unknown || system == System::pytorch_script;
-  return own && (!view.has_job() || !view.shape());
+  return own_program(view.job().system) && (!view.has_job() || !view.shape());
 }
 
 bool several_gpus(const CaseView& view) {
@@ -69,10 +69,7 @@ bool speaks_of_prediction(const CaseView& view) {
          told_at(view, ToldStage::evaluation).weight > 0;
 }
 
-std::string_view beginning(const CaseView& view) {
-  constexpr size_t kRead = size_t{32} << 10;
-  return std::string_view(view.incident().log_text).substr(0, kRead);
-}
+std::string_view beginning(const CaseView& view) { return beginning(view.incident().log_text); }
 
 Evidence told_at(const CaseView& view, ToldStage stage) {
   if (view.pool() != Pool::device) return {};

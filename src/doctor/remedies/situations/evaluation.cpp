@@ -1,4 +1,5 @@
 // Evaluation and prediction that keep what only training needs, or keep all outputs.
+#include "doctor/remedies/log_job.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
 
@@ -12,10 +13,9 @@ using enum Sign::In;
 constexpr std::string_view kLibraries =
     "ultralytics|yolo|mmdet|mmseg|detectron2|nnunet|lightning|pl_module|trainingarguments|trainer.evaluate|"
     "per_device_|unsloth|axolotl|llamafactory|llama-factory";
+bool own_loop(System system) { return own_program(system) || system == System::accelerate; }
 // A Trainer's evaluation has a batch of its own.
 bool with_a_trainer(const CaseView& view) {
-  const System system = view.job().system;
-  const bool own = system == System::unknown || system == System::pytorch_script || system == System::accelerate;
   const bool named = !view.log_says(
                               "with trainer| trainer |hf "
                               "trainer|trainingarguments|trainer.evaluate|trainer.train|trainer.predict|per_device_|"
@@ -23,14 +23,13 @@ bool with_a_trainer(const CaseView& view) {
                               "huggingface trainer|hugging face trainer|huggingface的trainer|transformers的trainer|"
                               "compute_metrics|predict_with_generate")
                           .empty();
-  return training_on_device(view) && (!own || named);
+  return training_on_device(view) && (!own_loop(view.job().system) || named);
 }
 bool own_evaluation(const CaseView& view) {
   if (!view.log_says(kLibraries).empty() && view.message() && view.message()->frames.empty()) return false;
   if (!on_device(view) || view.serving() || with_a_trainer(view)) return false;
-  const System system = view.job().system;
-  const bool own = system == System::unknown || system == System::pytorch_script || system == System::accelerate;
-  return own && (view.phase("eval") || view.phase("inference") || view.phase("forward") || view.phase("unknown"));
+  return own_loop(view.job().system) &&
+         (view.phase("eval") || view.phase("inference") || view.phase("forward") || view.phase("unknown"));
 }
 
 bool by_a_library(const CaseView& view) {

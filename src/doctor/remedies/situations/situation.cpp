@@ -86,14 +86,24 @@ bool of_every_program(std::string_view technique) {
   return false;
 }
 
+// Moves the remedies for which why(remedy) has a reason to those that are refused.
+template <typename Why>
+void drop(Findings& findings, Why why) {
+  std::erase_if(findings.remedies, [&](Remedy& remedy) {
+    std::string reason = why(remedy);
+    if (reason.empty()) return false;
+    findings.refused.push_back({remedy.name, std::move(reason)});
+    return true;
+  });
+}
+
 // A trainer with its own keys, which only its situations can spell: the rules use keys of PyTorch or another trainer.
 bool keys_of_its_own(const CaseView& view) { return !view.reinforcement_library().empty() && !view.has_job(); }
 void keep_own_spelling(const CaseView& view, Findings& findings) {
   if (!keys_of_its_own(view)) return;
-  std::erase_if(findings.remedies, [&](const Remedy& remedy) {
-    if (remedy.evidence > 0 || of_every_program(remedy.name)) return false;
-    findings.refused.push_back({remedy.name, fmt::format("{} has keys of its own", view.reinforcement_library())});
-    return true;
+  drop(findings, [&](const Remedy& remedy) -> std::string {
+    if (remedy.evidence > 0 || of_every_program(remedy.name)) return {};
+    return fmt::format("{} has keys of its own", view.reinforcement_library());
   });
 }
 
@@ -114,10 +124,8 @@ bool of_the_step(std::string_view technique) {
 void drop_the_step(const CaseView& view, Findings& findings) {
   const bool saving = view.phase("checkpoint_save") || told_at(view, ToldStage::saving).weight > 0;
   if (!view.training() || !saving || view.pool() != Pool::device) return;
-  std::erase_if(findings.remedies, [&](const Remedy& remedy) {
-    if (!of_the_step(remedy.name)) return false;
-    findings.refused.push_back({remedy.name, "it failed while it saved: the steps fit"});
-    return true;
+  drop(findings, [](const Remedy& remedy) -> std::string {
+    return of_the_step(remedy.name) ? "it failed while it saved: the steps fit" : "";
   });
 }
 
@@ -131,15 +139,12 @@ void drop_what_it_lacks(const CaseView& view, Findings& findings) {
   const std::string_view other = other_framework(view);
   const Version& stated = view.incident().software.torch;
   const bool before = stated.major > 0 ? stated.major < 2 : prints_torch_1(view.incident().log_text);
-  std::erase_if(findings.remedies, [&](const Remedy& remedy) {
-    const bool foreign = !other.empty() && written_for_pytorch(remedy.set);
+  drop(findings, [&](const Remedy& remedy) -> std::string {
+    if (!other.empty() && written_for_pytorch(remedy.set))
+      return fmt::format("the log is of {}, not of PyTorch", other);
     const bool newer = before && remedy.set.find("scaled_dot_product_attention") != std::string::npos &&
                        remedy.set.find("xformers") == std::string::npos;
-    if (foreign)
-      findings.refused.push_back({remedy.name, fmt::format("the log is of {}, not of PyTorch", other)});
-    else if (newer)
-      findings.refused.push_back({remedy.name, "PyTorch has this function since 2.0"});
-    return foreign || newer;
+    return newer ? "PyTorch has this function since 2.0" : "";
   });
 }
 
@@ -157,15 +162,12 @@ void drop_other_code(const CaseView& view, std::vector<Seen>& seen) {
 // Advice that only lowers what the post has lower already is left out; other numbers are made smaller than the post's.
 void compare_numbers(const CaseView& view, Findings& findings) {
   const std::string post = view.incident().setup_text + "\n" + view.incident().log_text;
-  std::erase_if(findings.remedies, [&](Remedy& remedy) {
-    if (remedy.saves_bytes || !remedy.settings.empty()) return false;  // computed from the job's own value
+  drop(findings, [&](Remedy& remedy) -> std::string {
+    if (remedy.saves_bytes || !remedy.settings.empty()) return {};  // computed from the job's own value
     std::string set = below_posted(remedy.set, post);
-    if (set.empty()) {
-      findings.refused.push_back({remedy.name, "the post sets the least value already"});
-      return true;
-    }
+    if (set.empty()) return "the post sets the least value already";
     remedy.set = std::move(set);
-    return false;
+    return {};
   });
 }
 
@@ -180,11 +182,9 @@ void spell_for_windows(const CaseView& view, Findings& findings) {
 // A batch of one is not halved.
 void drop_half_of_one(const CaseView& view, Findings& findings) {
   if (view.job().batch.micro.value_or(0) != 1) return;
-  std::erase_if(findings.remedies, [&](const Remedy& remedy) {
-    const bool half = remedy.set.find("half") != std::string::npos;
-    if (remedy.name != "micro-batch" || !half) return false;
-    findings.refused.push_back({remedy.name, "the batch is 1 already"});
-    return true;
+  drop(findings, [](const Remedy& remedy) -> std::string {
+    const bool half = remedy.name == "micro-batch" && remedy.set.find("half") != std::string::npos;
+    return half ? "the batch is 1 already" : "";
   });
 }
 
@@ -214,10 +214,9 @@ bool says_loading(const CaseView& view) {
 void drop_loaders(const CaseView& view, Findings& findings) {
   if (view.has_job() || view.pool() != Pool::host || says_loading(view)) return;
   if (view.log_says("exited with code|docker|container").empty()) return;
-  std::erase_if(findings.remedies, [&](const Remedy& remedy) {
-    if (remedy.name != "fewer-workers" || !remedy.set.starts_with("DataLoader(")) return false;
-    findings.refused.push_back({remedy.name, "nothing shows that a loader works there"});
-    return true;
+  drop(findings, [](const Remedy& remedy) -> std::string {
+    const bool loader = remedy.name == "fewer-workers" && remedy.set.starts_with("DataLoader(");
+    return loader ? "nothing shows that a loader works there" : "";
   });
 }
 
