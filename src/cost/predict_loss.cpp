@@ -10,6 +10,7 @@ namespace headroom {
 namespace {
 
 constexpr std::string_view kGradient = "linear_cross_entropy_grad";
+constexpr int64_t kWideChunk = 64;  // rows from which on a CPU's time for a chunk is mostly arithmetic
 
 // The work of a call on each of its chunks, and how often.
 struct LossCall {
@@ -41,23 +42,62 @@ double flops_of(const ProductShape& shape) {
   return 2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.outs) * static_cast<double>(shape.ins);
 }
 
-// The measured rate, which is that of a hidden size and chunk whatever the vocabulary; else the products at the rate of
-// the head's shape per chunk, plus passes over the logits. Every chunk rounds a wide weight.
-double on_cpu(const LossCall& loss, const Profile& profile) {
+// Seconds for all chunks, of kWideChunk rows or more: at the measured rate, which is that of a hidden size and chunk
+// whatever the vocabulary; else the products at the rate of the head's shape per chunk, plus passes over the logits.
+double wide_chunks(const LossCall& loss, const Profile& profile) {
   const ProductShape shape{loss.chunk, loss.vocabulary, loss.hidden};
   const double flops = flops_of({loss.rows, loss.vocabulary, loss.hidden});
-  const int64_t chunks = loss.chunk > 0 ? (loss.rows + loss.chunk - 1) / loss.chunk : 0;
-  const double weight_bytes = 4.0 * static_cast<double>(loss.vocabulary * loss.hidden);
-  double seconds = static_cast<double>(chunks) * (loss.rounds ? weight_bytes / profile.stream_bytes_per_second : 0);
   if (loss.gradient)
     if (const double rate = measured_rate(profile, kGradient, loss.how, shape); rate > 0)
-      return seconds + (loss.trains ? 3 : 2) * flops / rate;
-  seconds += flops / product_rate(profile, "linear", loss.how, shape);
+      return (loss.trains ? 3 : 2) * flops / rate;
+  double seconds = flops / product_rate(profile, "linear", loss.how, shape);
   const double logits = 4.0 * static_cast<double>(loss.rows) * static_cast<double>(loss.vocabulary);
   seconds += logits * (loss.gradient ? 3 : 1) / profile.softmax_bytes_per_second;
   if (!loss.gradient) return seconds;
   seconds += flops / product_rate(profile, "linear_dx", loss.how, shape);
   return seconds + flops / product_rate(profile, "linear_dw", loss.how, shape);
+}
+
+// A measured chunk of fewer rows than kWideChunk, which mostly moves the weight and the sums of its gradient.
+const ProductSample* thin_sample(const LossCall& loss, const Profile& profile) {
+  if (!loss.gradient) return nullptr;
+  const DType dtype = measured_dtype(profile, loss.how.dtype);
+  for (const ProductSample& sample : profile.products)
+    if (sample.op == kGradient && sample.dtype == dtype && sample.multiply == loss.how.multiply &&
+        sample.rows < kWideChunk)
+      return &sample;
+  return nullptr;
+}
+
+// Seconds for one chunk of fewer rows than kWideChunk. They grow linearly with the rows, from those of the measured
+// thin chunk, or if there is none from the time to move the weight for each product and the sums of its gradient both
+// ways.
+double thin_chunk(const LossCall& loss, const Profile& profile) {
+  const auto weight = static_cast<double>(loss.vocabulary * loss.hidden);
+  const double products = loss.trains ? 3 : loss.gradient ? 2 : 1;
+  LossCall wide = loss;
+  wide.rows = wide.chunk = kWideChunk;
+  const double most = wide_chunks(wide, profile);
+  int64_t rows = 0;
+  const double reads = (loss.gradient ? 2 : 1) * static_cast<double>(dtype_bytes(loss.how.dtype));
+  double least = weight * (reads + (loss.trains ? 8 : 0)) / profile.copy_bytes_per_second;
+  if (const ProductSample* thin = thin_sample(loss, profile)) {
+    rows = thin->rows;
+    least = products * flops_of({rows, loss.vocabulary, loss.hidden}) / thin->flops_per_second;
+  }
+  least = std::min(least, most);
+  const auto share =
+      static_cast<double>(std::max<int64_t>(0, loss.chunk - rows)) / static_cast<double>(kWideChunk - rows);
+  return least + (most - least) * share;
+}
+
+// Every chunk rounds a wide weight.
+double on_cpu(const LossCall& loss, const Profile& profile) {
+  if (loss.chunk == 0) return 0;
+  const auto chunks = static_cast<double>((loss.rows + loss.chunk - 1) / loss.chunk);
+  const double weight_bytes = 4.0 * static_cast<double>(loss.vocabulary * loss.hidden);
+  const double rounding = loss.rounds ? chunks * weight_bytes / profile.stream_bytes_per_second : 0;
+  return rounding + (loss.chunk < kWideChunk ? chunks * thin_chunk(loss, profile) : wide_chunks(loss, profile));
 }
 
 // One product of a chunk: its arithmetic, or moving its operands if that takes longer.

@@ -289,6 +289,33 @@ TEST(Predict, ALossTakesTheRateOfItsChunk) {
   EXPECT_NEAR(loss_seconds(1024, profile), flops / 4e9, 0.01 * flops / 4e9);
 }
 
+// A chunk of few rows reads the weight and its gradient's sums as one of many rows does.
+TEST(Predict, ALossOfThinChunksTakesTheTimeToMoveTheWeight) {
+  Json json = shipped_json();
+  json["products"].push_back({{"op", "linear_cross_entropy_grad"},
+                              {"dtype", "f32"},
+                              {"rows", 64},
+                              {"outs", 8192},
+                              {"ins", 64},
+                              {"flops_per_second", 1e9}});
+  json["copy_bytes_per_second"] = 1e8;
+  const double moved = 999 * 64 * 16 / 1e8, wide = 6.0 * 64 * 999 * 64 / 1e9;
+  const Profile estimated = parse_profile(json.dump(), "p.json");
+  EXPECT_NEAR(loss_seconds(4, estimated), 256 * (moved + (wide - moved) * 4 / 64), 1e-3);
+  EXPECT_NEAR(loss_seconds(32, estimated), 32 * (moved + (wide - moved) / 2), 1e-3);
+  json["products"].push_back({{"op", "linear_cross_entropy_grad"},
+                              {"dtype", "f32"},
+                              {"rows", 4},
+                              {"outs", 16384},
+                              {"ins", 64},
+                              {"flops_per_second", 1e8}});
+  const Profile measured = parse_profile(json.dump(), "p.json");
+  const double thin = 6.0 * 4 * 999 * 64 / 1e8;
+  EXPECT_NEAR(loss_seconds(4, measured), 256 * thin, 1e-3);
+  EXPECT_NEAR(loss_seconds(34, measured), 31 * (thin + wide) / 2, 0.02 * 31 * (thin + wide) / 2);
+  EXPECT_GT(loss_seconds(4, measured), 2 * loss_seconds(64, measured));
+}
+
 TEST(Predict, AttentionTakesTheRateOfItsLengthAndHeadDimension) {
   Json json = shipped_json();
   json["attention"] = Json::array();
