@@ -1,5 +1,5 @@
-// Attributes of a node: a small sorted map from name to integer, real or text. Copies share it until one is changed, as
-// those of a graph's nodes seldom are.
+// Attributes of a node: a small sorted map from name to integer, real or text. Copy-on-write: copies share the map
+// until one of them changes, which is rare for the nodes of a graph.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class Attrs {
 
   Attrs& set(std::string_view name, Attr value);
   bool has(std::string_view name) const { return find(name) != nullptr; }
-  // Missing names give `fallback`; a value of another kind is a broken invariant.
+  // Missing names give `fallback`; a value of another kind is a broken invariant (HR_CHECK).
   int64_t integer(std::string_view name, int64_t fallback = 0) const;
   double real(std::string_view name, double fallback = 0) const;
   std::string_view text(std::string_view name, std::string_view fallback = {}) const;
@@ -33,7 +33,7 @@ class Attrs {
 
  private:
   const Attr* find(std::string_view name) const;
-  std::shared_ptr<Items> items_;  // null: none; changed only where no other copy holds it
+  std::shared_ptr<Items> items_;  // null: empty; changed only while no other copy shares it
 };
 
 }  // namespace headroom

@@ -98,7 +98,7 @@ void BlockSignature::value(ValueId id) {
 void BlockSignature::wire(ValueId id) {
   const auto index = static_cast<size_t>(id);
   if (epoch_of_[index] == epoch_) return number(local_[index]);
-  // First use of a value from outside: takes the next number, and its type belongs to the structure.
+  // First use of a value from outside: it takes the next number, and its type is part of the structure.
   number(-1);
   define(id);
 }
@@ -110,7 +110,7 @@ void BlockSignature::define(ValueId id) {
   value(id);
 }
 
-// Little-endian base 128 of the zigzag form: short for the small numbers that most are.
+// Zigzag, then base 128 with the low digits first (LEB128): most numbers are small, so most take one byte.
 void BlockSignature::number(int64_t value) {
   uint64_t rest = (static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63);
   for (; rest >= 128; rest >>= 7) out_.push_back(static_cast<char>((rest & 127) | 128));

@@ -1,4 +1,4 @@
-// The structure of one block of nodes as bytes: equal bytes, equal structure. Private to blocks.cpp.
+// The structure of a block of nodes as bytes: equal bytes mean equal structure. Private to blocks.cpp.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,17 @@
 
 namespace headroom {
 
-// Builds signatures for one graph; keeps tables of the size of its values between calls.
+// Builds signatures for one graph. Keeps tables between calls, with an entry per value of the graph.
 class BlockSignature {
  public:
   explicit BlockSignature(const Graph& graph);
 
-  // The nodes with their wiring relative to the block: a value made in it is known by its place among the block's
-  // definitions, one from outside by type, role, persistence and the order of first use. Bodies of loops included.
+  // The nodes with their wiring relative to the block: a value made in the block is identified by its position among
+  // the block's definitions, one from outside by type, role, persistence and the order of first use. Includes the
+  // bodies of loops.
   std::string of(std::span<const NodeId> nodes);
 
-  // One node without its wiring: op, attributes, stage, types and roles, which inputs are persistent, loop body.
+  // A node without its wiring: op, attributes, stage, types and roles, which inputs are persistent, loop body.
   std::string shape_of(NodeId node);
 
  private:
@@ -42,7 +43,7 @@ class BlockSignature {
   std::string out_;
 };
 
-// FNV-1a of 64 bits: the same on every machine.
+// 64-bit FNV-1a: the same on every machine.
 uint64_t stable_hash(std::string_view bytes);
 
 }  // namespace headroom

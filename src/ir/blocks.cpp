@@ -28,7 +28,7 @@ std::vector<BlockClass> block_classes(const Graph& graph, RegionId region) {
 
 namespace {
 
-// `count` blocks of `period` nodes from `start`; the run of equal hashes goes on for `slack` nodes more.
+// `count` blocks of `period` nodes from `start`. The hashes keep repeating for `slack` more nodes.
 struct Candidate {
   int32_t start = 0;
   int32_t period = 0;
@@ -37,7 +37,7 @@ struct Candidate {
   int32_t covered() const { return count * period; }
 };
 
-constexpr size_t kMaxCandidates = 64;  // the longest ones tried
+constexpr size_t kMaxCandidates = 64;  // only the longest are tried
 
 bool better(const Candidate& a, const Candidate& b) {
   if (a.covered() != b.covered()) return a.covered() > b.covered();
@@ -76,7 +76,7 @@ class RepeatFinder {
   }
 
  private:
-  // Readings inside the body of a loop count as readings by the loop.
+  // Reads inside the body of a loop count as reads by the loop.
   void note_uses(NodeId id, int32_t position) {
     const Node& node = graph_.node(id);
     for (ValueId input : node.inputs) last_use_[static_cast<size_t>(input)] = position;
@@ -85,7 +85,7 @@ class RepeatFinder {
     for (ValueId result : graph_.region(node.body).results) last_use_[static_cast<size_t>(result)] = position;
   }
 
-  // Equal shapes get equal small numbers.
+  // Numbers the shapes; equal shapes get equal numbers.
   void number_shapes() {
     std::unordered_map<std::string, int32_t> known;
     for (NodeId id : nodes_)
@@ -117,7 +117,7 @@ class RepeatFinder {
   // How far to move the blocks within the slack so that the fewest values cross the boundary after the first block.
   int32_t narrowest_shift(const Candidate& candidate) const {
     const int32_t first = candidate.start + candidate.period;  // the boundary without a shift
-    // crossing[i]: values of the block before boundary first + i that are read at or behind it, as differences.
+    // crossing[i]: values of the block before boundary first + i that are read at or after it, as differences.
     std::vector<int32_t> crossing(static_cast<size_t>(candidate.slack) + 2, 0);
     for (int32_t at = candidate.start; at < first + candidate.slack; ++at)
       for (ValueId id : graph_.node(nodes_[static_cast<size_t>(at)]).outputs) {
@@ -141,7 +141,7 @@ class RepeatFinder {
     return {nodes_.data() + candidate.start + index * candidate.period, static_cast<size_t>(candidate.period)};
   }
 
-  // True when block `index` reads a value made in the block before it.
+  // Whether block `index` reads a value made in the block before it.
   bool chained(const Candidate& candidate, int32_t index) const {
     const int32_t begin = candidate.start + index * candidate.period;
     for (NodeId id : block(candidate, index))
@@ -152,7 +152,7 @@ class RepeatFinder {
     return false;
   }
 
-  // The longest stretch of neighbouring blocks with equal wiring in which each block feeds the next.
+  // The longest run of consecutive blocks with equal wiring in which each block feeds the next.
   Candidate longest_equal_run(const Candidate& candidate) {
     Candidate best{candidate.start, candidate.period, 0, 0};
     int32_t first = 0;
@@ -172,7 +172,7 @@ class RepeatFinder {
   const Graph& graph_;
   const std::vector<NodeId>& nodes_;
   BlockSignature signature_;
-  std::vector<int32_t> producer_;  // position in the region that makes a value
+  std::vector<int32_t> producer_;  // position in the region of the node that makes a value
   std::vector<int32_t> last_use_;  // last position that reads it
   std::vector<int32_t> shapes_;
 };

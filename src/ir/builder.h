@@ -9,7 +9,7 @@
 
 namespace headroom {
 
-// Finds an op by name; throws InternalError when there is none.
+// Finds an op by name; throws InternalError if there is none.
 using OpLookup = std::function<const Op&(std::string_view)>;
 
 class Builder {
@@ -21,12 +21,12 @@ class Builder {
   RegionId region() const { return region_; }
   const Type& type(ValueId id) const { return graph_->value(id).type; }
 
-  // Block and stage given to the nodes that follow.
+  // Block and stage of the nodes appended from now on.
   void set_block(int32_t block) { block_ = block; }
   void set_stage(Stage stage) { stage_ = stage; }
   int32_t block() const { return block_; }
 
-  // A value without producer that every program sees (weights, states, tables, KV cache).
+  // A value without a producer that every program sees (weights, states, tables, KV cache).
   ValueId persistent(std::string name, Type type, Role role);
 
   // Appends `op(inputs) attrs`; kNone inputs are dropped. Returns all outputs.

@@ -7,14 +7,15 @@
 
 namespace headroom {
 
-// Holds the types of one call at a time, in memory that is used again from node to node. Not thread-safe.
+// Holds the types of one call at a time and reuses the memory from node to node. Not thread-safe.
 class CallTypes {
  public:
-  // The call that a node makes with these bindings, of a slice of rows where it works on one; valid until the next one.
+  // The call that a node makes with these bindings, on its slice of rows if it has one; valid until the next call of
+  // of().
   OpCall of(const Graph& graph, const Node& node, const Bindings& bindings);
 
  private:
-  std::vector<ConcreteType> inputs_, outputs_;  // as many as the largest call so far has
+  std::vector<ConcreteType> inputs_, outputs_;  // sized for the largest call so far
 };
 
 }  // namespace headroom

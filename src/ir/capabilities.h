@@ -6,24 +6,24 @@
 
 namespace headroom {
 
-// Declared as a constant by the backend whose kernels ask for it. Two of one name are the same.
+// Declared as a constant by the backend whose kernels need it. Two with the same name are the same.
 struct Capability {
   std::string_view name;
 };
 
-// Matrices of bf16 are multiplied tile by tile; f32 matrices too, as sums of bf16 numbers.
+// Matrix products run on bf16 tiles; f32 matrices too, as sums of bf16 numbers.
 inline constexpr Capability kBf16Tiles{"bf16_tiles"};
 
-// A set of capabilities. Some come in versions, above 0; the others have version 1.
+// A set of capabilities. Some have versions, which are positive; the others have version 1.
 class Capabilities {
  public:
   Capabilities& add(Capability capability, int version = 1);
   bool has(Capability capability) const { return version(capability) > 0; }
-  // 0 where it is not there.
+  // 0 if it is not in the set.
   int version(Capability capability) const;
-  // True when all `others` are there, in their versions or later ones.
+  // True if all `others` are in the set, in their versions or later ones.
   bool cover(const Capabilities& others) const;
-  // What is in both, in the earlier version.
+  // The capabilities that are in both sets, in the earlier version.
   Capabilities shared_with(const Capabilities& others) const;
 
   bool operator==(const Capabilities&) const = default;

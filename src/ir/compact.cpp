@@ -1,11 +1,11 @@
-// compact(): what the programs reach, renumbered in the old order.
+// compact(): keeps what the programs reach and renumbers it in the old order.
 #include "ir/graph_index.h"
 #include "ir/rewrite.h"
 
 namespace headroom {
 namespace {
 
-// Dense new ids, in ascending old id, for what `keep` marks.
+// Dense new ids, in the order of the old ones, for the marked items.
 std::vector<int32_t> renumber(const std::vector<char>& keep) {
   std::vector<int32_t> ids(keep.size(), kNone);
   int32_t next = 0;

@@ -1,4 +1,4 @@
-// remove_dead_nodes(): marks what is needed from the effects backward, then drops the rest.
+// remove_dead_nodes(): marks backward from the effects what is needed, then drops the rest.
 #include <algorithm>
 
 #include "ir/graph_index.h"
@@ -7,8 +7,8 @@
 namespace headroom {
 namespace {
 
-// Liveness of nodes and values. A carried value of a loop is one slot: when its output or its param is needed, so are
-// its input and its result.
+// Liveness of nodes and values. A loop-carried value is one slot: if its output or its param is needed, so are its
+// input and its result.
 class Marker {
  public:
   explicit Marker(const Graph& graph)
@@ -33,7 +33,7 @@ class Marker {
   const GraphIndex& index() const { return index_; }
 
  private:
-  // Outputs in the storage of a persistent value are needed; a loop that hands its param through changes nothing.
+  // Outputs in the storage of a persistent value are needed, except those of a loop that returns its param unchanged.
   void mark_persistent_update(NodeId id, const std::vector<ValueId>& roots) {
     const Node& node = graph_.node(id);
     for (const Alias& alias : must_aliases(node)) {
@@ -54,7 +54,7 @@ class Marker {
     pending_.push_back(id);
   }
 
-  // The node runs: so do the loops around it, and what it reads is needed (of a loop: slot by slot, see follow()).
+  // The node runs, so the loops around it run and what it reads is needed (for a loop: slot by slot, see follow()).
   void mark_node(NodeId id) {
     while (id != kNone && !live(id)) {
       nodes_[static_cast<size_t>(id)] = 1;

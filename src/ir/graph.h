@@ -37,13 +37,13 @@ struct Node {
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   Attrs attrs;
-  int32_t block = kNone;  // layer the node belongs to
+  int32_t block = kNone;  // the layer the node belongs to
   Stage stage = Stage::forward;
   RegionId body = kNone;  // of a loop
 };
 
 // A straight sequence of nodes. A loop body has `params` (loop-carried, one per input of the loop node) and as many
-// `results`; result i, param i, input i and output i of the loop share one storage.
+// `results`; result i, param i, and input i and output i of the loop share one storage.
 struct Region {
   std::vector<ValueId> params;
   std::vector<NodeId> nodes;
@@ -79,9 +79,9 @@ struct Graph {
   Bindings bounds() const;
 };
 
-// The input of a node that its op calls `name`; kNone where the call has none of that name.
+// The input of a node that its op calls `name`; kNone if the call has none of that name.
 ValueId operand(const Node& node, std::string_view name);
-// The same, to be replaced. Throws InternalError where there is none.
+// The same as a reference, for replacing it. Throws InternalError if there is none.
 ValueId& operand_of(Node& node, std::string_view name);
 
 // The op name of a loop node; its trip count is the run-time number named by attribute "trips".

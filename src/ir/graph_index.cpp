@@ -42,7 +42,7 @@ void GraphIndex::walk(RegionId id, NodeId owner, int32_t program) {
 }
 
 void GraphIndex::collect_uses() {
-  // Every operand in ascending time: nodes at their `time`, the results of a region at its `end`.
+  // All operands in ascending time: those of nodes at their `time`, the results of a region at its `end`.
   std::vector<RegionId> ends(static_cast<size_t>(clock_), kNone);
   std::vector<NodeId> starts(static_cast<size_t>(clock_), kNone);
   for (size_t i = 0; i < regions_.size(); ++i)
@@ -100,7 +100,7 @@ std::vector<ValueId> storage_roots(const GraphIndex& index) {
   const Graph& graph = index.graph();
   std::vector<ValueId> roots(graph.values.size());
   for (size_t i = 0; i < roots.size(); ++i) roots[i] = static_cast<ValueId>(i);
-  // Ascending time: an input's root is known before its outputs, a loop's inputs before its params.
+  // In ascending time, an input's root is known before its outputs, and a loop's inputs before its params.
   for (NodeId id : index.order()) {
     const Node& node = graph.node(id);
     for (const Alias& alias : must_aliases(node)) {

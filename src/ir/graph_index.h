@@ -1,4 +1,4 @@
-// Where every value is defined and read, and in what order: one linear walk over the programs of a graph.
+// Where every value is defined and read, and in what order: one linear pass over the programs of a graph.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace headroom {
 
-// One reading of a value: input `operand` of `node`, or result `operand` of `region` (then `node` is kNone and
-// `position` is one past the last node).
+// One use of a value: input `operand` of `node`, or result `operand` of `region` (then `node` is kNone and `position`
+// is one past the last node).
 struct Use {
   NodeId node = kNone;
   RegionId region = kNone;
@@ -19,9 +19,9 @@ struct Use {
   int32_t time = 0;
 };
 
-// Where a value comes from: output `index` of `node`, or param `index` of `region` (`node` is kNone, `position` -1).
-// A persistent value has region kNone and is visible everywhere; so has a value that no reachable node produces, with
-// `index` -1.
+// Where a value comes from: output `index` of `node`, or param `index` of `region` (`node` is kNone, `position` -1). A
+// persistent value has region kNone and is visible everywhere; the same holds for a value that no reachable node
+// produces, with `index` -1.
 struct Definition {
   NodeId node = kNone;
   RegionId region = kNone;
@@ -40,8 +40,8 @@ struct RegionPlace {
   bool reachable() const { return program != kNone; }
 };
 
-// The place of a node; `region` is kNone when no reachable region lists it. A loop reads its inputs at `time` and its
-// outputs are defined at `done`, after its body; for other nodes both are the same tick.
+// The place of a node; `region` is kNone if no reachable region lists it. A loop reads its inputs at `time` and defines
+// its outputs at `done`, after its body; for other nodes both are the same tick.
 struct NodePlace {
   RegionId region = kNone;
   int32_t position = -1;
@@ -50,14 +50,14 @@ struct NodePlace {
 };
 
 // A snapshot: rewriting the graph makes it stale. Time counts ticks in print order: programs in order, the body of a
-// loop between the loop's `time` and `done`. The graph must have its ids in range and every region owned once (the
-// verifier's structural rules). Linear in the graph's size; const calls are safe from several threads.
+// loop between the loop's `time` and `done`. The graph's ids must be in range and every region must have one owner (the
+// verifier's structural rules). Linear in the graph's size; const calls are thread-safe.
 class GraphIndex {
  public:
   explicit GraphIndex(const Graph& graph);
 
   const Graph& graph() const { return *graph_; }
-  // The uses of a value in ascending time; nodes that no region lists are not counted.
+  // The uses of a value in ascending time. Nodes that no region lists are not counted.
   std::span<const Use> uses(ValueId id) const;
   bool used(ValueId id) const { return !uses(id).empty(); }
   const Definition& definition(ValueId id) const { return definitions_[static_cast<size_t>(id)]; }
@@ -65,9 +65,9 @@ class GraphIndex {
   const NodePlace& node(NodeId id) const { return nodes_[static_cast<size_t>(id)]; }
   // Every reachable node in ascending time.
   std::span<const NodeId> order() const { return order_; }
-  // True when `inner` is `outer` or lies in a loop nested in it; false when either is kNone or unreachable.
+  // True if `inner` is `outer` or lies in a loop nested in it; false if either is kNone or unreachable.
   bool encloses(RegionId outer, RegionId inner) const;
-  // Values with more than one definition (a broken graph), in the order in which the second one was met.
+  // Values with more than one definition (a broken graph), in the order of their second definitions.
   std::span<const ValueId> redefined() const { return redefined_; }
 
  private:
@@ -82,15 +82,16 @@ class GraphIndex {
   std::vector<NodeId> order_;
   std::vector<ValueId> redefined_;
   std::vector<Use> uses_;           // grouped by value
-  std::vector<int32_t> first_use_;  // per value, one past the end too
+  std::vector<int32_t> first_use_;  // per value, plus the end
   int32_t clock_ = 0;
 };
 
 // The must-aliases of a node: its op's own, or one per carried value for a loop (input i, output i).
 std::vector<Alias> must_aliases(const Node& node);
 
-// The value whose storage each value uses, through chains of must-aliases and loops: an output follows the input that
-// it must alias, a loop's output and its body's param follow the loop's input. Roots map to themselves. By ValueId.
+// The value whose storage each value uses, through chains of must-aliases and loops: an output maps to the root of the
+// input that it must alias, a loop's output and its body's param to the root of the loop's input. Roots map to
+// themselves. By ValueId.
 std::vector<ValueId> storage_roots(const GraphIndex& index);
 
 }  // namespace headroom

@@ -141,7 +141,7 @@ void Lexer::lex_value() {
   token_.integer = number;
 }
 
-// Resolves the escape whose backslash stands at `at`; leaves `at` on its last character.
+// Resolves the escape whose backslash is at `at`; leaves `at` at its last character.
 char Lexer::lex_escape(size_t& at) const {
   const std::string_view escape = text_.substr(at, 4);
   const char c = escape.size() > 1 ? escape[1] : '\0';

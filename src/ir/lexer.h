@@ -14,8 +14,8 @@ enum class TokenKind : uint8_t { end, identifier, integer, real, text, value, pu
 
 struct Token {
   TokenKind kind = TokenKind::end;
-  std::string_view spelling;  // as it stands in the text
-  int64_t integer = 0;        // of an integer, and the number of a value id
+  std::string_view spelling;  // as written
+  int64_t integer = 0;        // of an integer; of a value, the number of its id
   double real = 0;
   std::string text;  // of a quoted string, escapes resolved
 };
@@ -27,12 +27,12 @@ class Lexer {
   Lexer(std::string_view text, const std::string& source) : text_(text), source_(source) { advance(); }
 
   const Token& token() const { return token_; }
-  // Moves to the next token; at the end of the text it stays there.
+  // Moves to the next token, or stays at the end of the text.
   void advance();
 
   // "source:line:column: found <current token>, expected <expected>".
   [[noreturn]] void fail(std::string_view expected) const;
-  // "source:line:column: <message>" at a place in the text (a spelling of an earlier token) or at the current token.
+  // "source:line:column: <message>" at `place` (the spelling of an earlier token) or at the current token.
   [[noreturn]] void fail_at(std::string_view place, std::string_view message) const;
 
  private:

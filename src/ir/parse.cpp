@@ -22,7 +22,7 @@ std::optional<Enum> by_name(std::string_view name, std::string_view (*spelling)(
   return std::nullopt;
 }
 
-// Recursive descent; one method per rule of docs/ir_format.md. Lists of the graph grow while a body is parsed, so
+// Recursive descent; one method per rule of docs/ir_format.md. The graph's lists grow while a body is parsed, so
 // nothing holds a reference into them.
 class Parser {
  public:
@@ -189,7 +189,7 @@ class Parser {
                         static_cast<int32_t>(integer(2, kMaxParts, "a number of parts")));
   }
 
-  // <block 64, bits 4, scale f32, codes nf4, scales in 256>, after the opening bracket; the last two may be missing
+  // <block 64, bits 4, scale f32, codes nf4, scales in 256>, after the opening bracket; the last two are optional
   Storage storage() {
     Storage out;
     expect_word("block");

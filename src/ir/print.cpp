@@ -15,7 +15,7 @@ bool is_identifier(std::string_view text) {
   return true;
 }
 
-// Appends to one string; `number` gives the printed id of each value, or null for the graph's own ids.
+// Appends to one string. `number` gives the printed id of each value; null: the graph's own ids.
 class Writer {
  public:
   Writer(const Graph& graph, const std::vector<int32_t>* number) : graph_(graph), number_(number) {}
@@ -36,7 +36,7 @@ class Writer {
     return *this;
   }
 
-  // The shortest form that reads back to the same bits, always recognisable as a real.
+  // The shortest form that reads back to the same bits and is recognisable as a real.
   void real(double value) {
     if (value != value) {
       text("nan");
@@ -158,7 +158,7 @@ class Writer {
     text("}");
   }
 
-  // Everything of a node but the body of a loop.
+  // A node without the body of a loop.
   void head(const Node& node) {
     if (!node.outputs.empty()) {
       declarations(node.outputs);
@@ -212,7 +212,7 @@ class Numbering {
     for (size_t i = 0; i < graph.values.size(); ++i)
       if (graph.values[i].persistent) add(static_cast<ValueId>(i));
     for (const Program& program : graph.programs) region(program.region);
-    // Values that nothing declares (a broken graph) come last, so that no two print alike.
+    // Values that nothing declares (a broken graph) come last, so that no two are printed alike.
     for (size_t i = 0; i < graph.values.size(); ++i) add(static_cast<ValueId>(i));
   }
   const std::vector<int32_t>& ids() const { return ids_; }

@@ -5,7 +5,7 @@
 namespace headroom {
 namespace {
 
-// The rows of an operand of which the call sees the slice alone; 0 where it sees the operand as it is.
+// The rows of an operand if the call sees only the slice of it; 0 if it sees the operand as it is.
 int64_t whole_rows(const Type& type, const RowSlice& slice) {
   if (type.shape.size() < 2 || type.shape[0].symbol >= 0 || type.shape[0].constant == slice.rows) return 0;
   return type.shape[0].constant;

@@ -1,6 +1,6 @@
-// Calls on a slice of the rows of their tensors. A node with attributes "rows" and "first_row" works on the rows
-// [first_row, first_row + rows) of its operands of two dimensions and more. Such an operand is whole, or holds these
-// rows alone. A result in the storage of a whole operand is whole: its other rows stay.
+// Calls on a slice of the rows of their tensors. A node with attributes "rows" and "first_row" works on rows
+// [first_row, first_row + rows) of its operands with at least two dimensions. Such an operand is whole or holds only
+// these rows. A result in the storage of a whole operand is whole: its other rows are unchanged.
 //     w1, m1, v1 = adamw(w, g, m, v, ...)  rows=16 first_row=32     w and g whole, m and v copies of 16 rows
 #pragma once
 
@@ -19,21 +19,21 @@ struct RowSlice {
   bool operator==(const RowSlice&) const = default;
 };
 
-// The slice that a call works on; none where it works on all rows.
+// The slice that a call works on; nullopt if it works on all rows.
 std::optional<RowSlice> row_slice(const Attrs& attrs);
 void set_row_slice(Attrs& attrs, const RowSlice& slice);
 
-// The type of those rows of an operand. A type that holds them alone, or has no rows, stays.
+// The type of these rows of an operand. A type that holds only them, or has no rows, is returned unchanged.
 Type rows_of(Type type, const RowSlice& slice);
 
-// The same of a concrete type, in place. Returns the byte at which the rows begin in the operand.
+// The same for a concrete type, in place. Returns the byte offset of the rows in the operand.
 int64_t select_rows(ConcreteType& type, const RowSlice& slice);
 
-// The index in the whole tensor of the first element of an operand that a call with these attributes sees.
+// The index, in the whole tensor, of the first element of an operand that a call with these attributes sees.
 int64_t first_element(const ConcreteType& type, const Attrs& attrs);
 
-// Types of a call's outputs: Op::infer of the rows that it works on, and whole again what it writes into whole
-// operands. Throws InternalError as Op::infer does, and where the slice does not lie in an operand.
+// Types of a call's outputs: Op::infer for the rows that it works on; outputs written into a whole operand are whole.
+// Throws InternalError as Op::infer does, and if the slice does not lie in an operand.
 std::vector<Type> infer_call(const Op& op, std::span<const Type> inputs, const Attrs& attrs);
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// The names of tiers, and one number of bytes for each.
+// The names of tiers, and a number of bytes for each.
 #pragma once
 
 #include <algorithm>
@@ -15,13 +15,13 @@ std::string_view tier_name(Tier tier);
 std::optional<Tier> parse_tier(std::string_view name);
 
 constexpr std::array<Tier, 3> kArenaTiers{Tier::device, Tier::host, Tier::disk};
-// Those below the device's, which only copies reach.
+// The tiers below the device, which only copies access.
 constexpr std::array<Tier, 2> kLowerTiers{Tier::host, Tier::disk};
 
-// A disk is read and written in whole blocks: every value there begins a block and takes whole ones.
+// A disk is read and written in whole blocks: every value there starts at a block and occupies whole blocks.
 constexpr int64_t kDiskBlockBytes = 4096;
 
-// The alignment of a tier's values, where `alignment` is that of the device's.
+// The alignment of a tier's values, given the device's.
 constexpr int64_t tier_alignment(Tier tier, int64_t alignment) {
   return tier == Tier::disk ? std::max(alignment, kDiskBlockBytes) : alignment;
 }

@@ -45,7 +45,7 @@ std::string type_problem(const Type& type, std::span<const Symbol> symbols) {
                                ? part_length(symbols[static_cast<size_t>(dim.symbol)].bound, dim.part, dim.parts)
                                : dim.constant;
     if (length < 0) return fmt::format("dimension {} is negative", length);
-    // A zero counts as one here: the product of the others must not overflow either.
+    // A zero counts as one here, so that the product of the other dimensions is checked too.
     const int64_t factor = std::max<int64_t>(length, 1);
     if (factor > kMaxElements / elements) return fmt::format("the type has more than {} elements", kMaxElements);
     elements *= factor;

@@ -1,4 +1,4 @@
-// What makes a type well formed, whoever made it: the parser refuses others, the verifier reports them.
+// When a type is well formed, whoever made it: the parser refuses other types, the verifier reports them.
 #pragma once
 
 #include <span>
@@ -9,10 +9,10 @@
 
 namespace headroom {
 
-// What is wrong with the type, or an empty string: rank at most kMaxRank, dimensions not negative, symbols declared,
-// at most kMaxElements elements with every symbol at its bound, parts of symbols within their
-// number (1 to kMaxParts), block storage with 1 to 64 payload bits and a floating
-// scale, shard axis within the rank and 1 to kMaxParts parts. Never throws for any content.
+// What is wrong with the type, or an empty string. The rules: rank at most kMaxRank, no negative dimension, symbols
+// declared, at most kMaxElements elements with every symbol at its bound, parts of symbols within their number (1 to
+// kMaxParts), block storage with 1 to 64 payload bits and a floating scale, shard axis within the rank and 1 to
+// kMaxParts parts. Never throws.
 std::string type_problem(const Type& type, std::span<const Symbol> symbols);
 
 }  // namespace headroom

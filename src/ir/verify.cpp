@@ -105,7 +105,7 @@ std::vector<Violation> verify(const Graph& graph) {
   for (const StructuralRule& rule : kStructuralRules) {
     findings.start(rule.info.name);
     rule.check(graph, findings);
-    if (!findings.empty()) return findings.take();  // each rule relies on the ones before it
+    if (!findings.empty()) return findings.take();  // each rule relies on those before it
   }
   const CheckedGraph checked(graph);
   for (const Rule& rule : kRules) {

@@ -1,4 +1,4 @@
-// What the verifier's checks look at and how they report. Private to the verifier.
+// What the verifier's checks read and how they report. Private to the verifier.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ namespace headroom {
 
 constexpr size_t kMaxViolations = 64;
 
-// Collects violations under the name of the rule that is being checked.
+// Collects violations under the name of the rule being checked.
 class Findings {
  public:
   void start(std::string_view rule) { rule_ = rule; }
@@ -31,7 +31,7 @@ class Findings {
   std::vector<Violation> violations_;
 };
 
-// Output `output` of `node` is the storage of its input `input`: the node overwrites `value`.
+// Output `output` of `node` uses the storage of its input `input`: the node overwrites `value`.
 struct Overwrite {
   NodeId node = kNone;
   int32_t output = 0;
@@ -46,7 +46,7 @@ struct CheckedGraph {
   const Graph& graph;
   GraphIndex index;
   std::vector<Overwrite> overwrites;                        // in ascending time
-  std::vector<std::pair<NodeId, std::string>> bad_aliases;  // nodes whose alias rule names what is not there
+  std::vector<std::pair<NodeId, std::string>> bad_aliases;  // nodes whose alias rule names a missing operand
 };
 
 // Structural rules: the graph can be walked and its types have sizes.

@@ -65,7 +65,7 @@ void check_overwritten_dead(const CheckedGraph& checked, Findings& findings) {
   for (const Overwrite& overwrite : checked.overwrites) {
     const NodePlace& place = index.node(overwrite.node);
     const RegionPlace& region = index.region(place.region);
-    // A persistent value is the run's own state: a loop may update it for its next trip to read.
+    // A persistent value is the run's own state: a loop may update it for its next iteration to read.
     const bool outer =
         !checked.graph.value(overwrite.value).persistent && index.definition(overwrite.value).region != place.region;
     if (outer) {
@@ -84,7 +84,7 @@ void check_overwritten_dead(const CheckedGraph& checked, Findings& findings) {
 void check_loop_storage(const CheckedGraph& checked, Findings& findings) {
   const Graph& graph = checked.graph;
   const GraphIndex& index = checked.index;
-  // The value whose storage each value uses within its region: params are roots.
+  // The value whose storage each value uses within its region. Params are roots.
   std::vector<ValueId> roots(graph.values.size());
   for (size_t i = 0; i < roots.size(); ++i) roots[i] = static_cast<ValueId>(i);
   for (const Overwrite& overwrite : checked.overwrites)

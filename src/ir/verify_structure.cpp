@@ -17,7 +17,7 @@ void check_values(const Graph& graph, const std::vector<ValueId>& ids, NodeId no
       findings.add(node, "{} %{} does not exist, the graph has {} values", what, id, graph.values.size());
 }
 
-// Sorts the names and reports each that repeats the one before it.
+// Sorts the names and reports each one that equals the one before it.
 template <typename Report>
 void each_duplicate(std::vector<std::string_view>& names, const Report& report) {
   std::sort(names.begin(), names.end());

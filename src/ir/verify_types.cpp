@@ -31,7 +31,7 @@ void check_visible(const CheckedGraph& checked, ValueId id, NodeId reader, Regio
     findings.add(reader, "value %{} is read and nothing defines it", id);
     return;
   }
-  // A definition reaches what comes later in its region and in the loops nested there.
+  // A definition is visible to later nodes of its region and of the loops nested there.
   if (definition.time >= time)
     findings.add(reader, "value %{} is read before it is defined", id);
   else if (!checked.index.encloses(definition.region, region))
