@@ -41,7 +41,7 @@ KernelOffer offer_simd(const KernelSpec& spec, const DeviceFacts& facts) {
           {}};
 }
 
-// f64 is added as f64: element access goes through double.
+// read_element() and write_element() go through double, so f64 is added as f64.
 KernelOffer offer_reference(const KernelSpec& spec, const DeviceFacts&) {
   return {accumulating(spec,
                        [](const TensorView& x, const TensorView& acc) {

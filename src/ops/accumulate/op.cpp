@@ -1,4 +1,4 @@
-// Rules of accumulation in place: adding a finished addend into an accumulator, and clearing a value to zero.
+// Rules of accumulation in place: adding a finished addend to an accumulator, and setting a value to zero.
 #include <memory>
 
 #include "ops/registry.h"
@@ -20,7 +20,7 @@ class InPlace : public Op {
   }
 };
 
-// acc' = x ("carried" and the loop's first trip), else acc + x
+// acc' = x (if "accumulate" is "carried", on the loop's first trip), else acc + x
 class Accumulate final : public InPlace {
  public:
   std::string_view name() const override { return "accumulate"; }
@@ -41,7 +41,7 @@ class Accumulate final : public InPlace {
   }
 };
 
-// x' = 0, whatever x held
+// x' = 0, whatever x was
 class ZeroFill final : public InPlace {
  public:
   std::string_view name() const override { return "zero_fill"; }

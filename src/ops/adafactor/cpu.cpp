@@ -16,7 +16,7 @@ AdafactorPlan plan_of(const KernelSpec& spec) { return {spec.attrs, spec.outputs
 // A call's operands.
 struct Call {
   const float* hyper;
-  float factor;  // on the gradient; not finite: the step is left out
+  float factor;  // on the gradient; not finite: the step is skipped
   uint64_t key;
   const TensorView* copy;
 
@@ -27,7 +27,7 @@ struct Call {
         copy(call.outputs.size() > plan.copy ? &call.outputs[plan.copy] : nullptr) {}
 };
 
-// What an update is multiplied by, from the sums of squares of updates and of the weight, for `count` elements each.
+// The factor on the updates, from the sums of squares of the updates and of the weight, each over `count` elements.
 AdafactorMove move_of(const AdafactorStep& step, double updates, double weights, double count, uint64_t key) {
   AdafactorMove move;
   move.rate = step.rate;
@@ -51,7 +51,7 @@ AdafactorArrays arrays_of(const AdafactorPlan& plan, const AdafactorShape& shape
           scratch + shape.row_sums()};
 }
 
-// Of a matrix's rows: what their updates are multiplied by, 1 / sqrt(squares / their mean).
+// The factors of a matrix's rows on their updates: 1 / sqrt(squares / their mean).
 void row_factors(const AdafactorArrays& a, const AdafactorShape& shape) {
   for (int64_t matrix = 0; matrix < shape.matrices; ++matrix) {
     const int64_t begin = matrix * shape.rows, end = begin + shape.rows;
@@ -97,7 +97,7 @@ std::unique_ptr<CpuKernel> simd(const KernelSpec& spec) {
   });
 }
 
-// The update of one element before it is clipped, in f64.
+// The update of one element before clipping, in f64.
 class Unclipped {
  public:
   Unclipped(const AdafactorPlan& plan, const AdafactorShape& shape, const KernelCall& call, const AdafactorStep& step)

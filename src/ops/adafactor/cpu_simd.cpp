@@ -51,7 +51,7 @@ void row(const AdafactorArrays& a, const AdafactorShape& shape, const AdafactorS
   a.row_squares[at] = (1 - s.fresh) * a.row_squares[at] + s.fresh * (sum / static_cast<float>(shape.cols));
 }
 
-// The update before it is clipped.
+// The update before clipping.
 template <class D>
 HWY_INLINE hn::Vec<D> unclipped(D d, float row_factor, const float* g, const float* factors) {
   return hn::Mul(hn::Mul(load(d, factors), hn::Set(d, row_factor)), load(d, g));
@@ -105,7 +105,7 @@ void move_range(const AdafactorArrays& arrays, const AdafactorStep& step, const 
 void move(const AdafactorArrays& a, const AdafactorShape& shape, const AdafactorStep& step, const AdafactorMove& of,
           int64_t at) {
   const int64_t first = at * shape.cols;
-  // Of element i of the weight: the factor of its column.
+  // Indexed by element of the weight: the factor of the element's column.
   const float* const factors = a.col_factors + at / shape.rows * shape.cols - first;
   const float scale = a.row_factors[at] * step.clip * of.scale;
   for_weight(a.weight, of.key, first, first + shape.cols, [&](auto kept, uint64_t key, int64_t from, int64_t to) {

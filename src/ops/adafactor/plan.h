@@ -1,4 +1,4 @@
-// What kernels of adafactor keep of their node, and where its operands stand.
+// What Adafactor's kernels keep of their node, and the positions of its operands.
 #pragma once
 
 #include <algorithm>
@@ -11,24 +11,24 @@
 namespace headroom {
 
 // Adafactor's own scalars of a step, in the order of src/optim/methods/adafactor.cpp.
-constexpr int64_t kFreshShare = kOwnScalar[0];    // 1 - beta2 of the step
-constexpr int64_t kRelativeRate = kOwnScalar[1];  // the rate with relative_step
+constexpr int64_t kFreshShare = kOwnScalar[0];    // 1 - beta2 of this step
+constexpr int64_t kRelativeRate = kOwnScalar[1];  // the rate if relative_step is set
 
 struct AdafactorPlan {
   double beta1 = 0;       // 0: no first moment
   double eps1 = 0;        // added to squares
-  double eps2 = 0;        // least scale of a parameter
-  double clip = 1;        // most root mean square of an update
-  bool scales = false;    // by the parameter's root mean square
-  bool relative = false;  // the rate is the step's own
+  double eps2 = 0;        // smallest scale of a parameter
+  double clip = 1;        // largest root mean square of an update
+  bool scales = false;    // the rate is scaled by the parameter's root mean square
+  bool relative = false;  // the rate comes from the step (kRelativeRate)
   bool decay = false;
-  uint64_t tensor = 0;  // the weight's part of the key of its draws
+  uint64_t tensor = 0;  // the weight's part of the key for stochastic rounding
   bool factored = false;
   bool moment = false;
-  size_t hyper = 0;  // among the inputs; the factor of clipping stands behind it
-  size_t copy = 0;   // among the outputs, where the call has so many
+  size_t hyper = 0;  // index among the inputs; the clipping factor follows it
+  size_t copy = 0;   // index among the outputs, if the call has that many
 
-  // Of a weight of two dimensions or more, or of fewer.
+  // `of_matrix`: the weight has two or more dimensions.
   AdafactorPlan(const Attrs& attrs, bool of_matrix)
       : beta1(attrs.real("beta1")),
         eps1(attrs.real("eps1")),
@@ -43,16 +43,17 @@ struct AdafactorPlan {
     hyper = 2 + states();
     copy = 1 + states();
   }
-  // Behind weight and gradient: the rows' and the columns' mean squares, or the elements', and the first moment.
+  // Inputs after weight and gradient: the mean squares of rows and columns, or of elements; then the first moment, if
+  // any.
   size_t states() const { return (factored ? 2u : 1u) + (moment ? 1u : 0u); }
-  size_t cols_state() const { return factored ? 2 : 1; }  // among the outputs; the rows' is 1
+  size_t cols_state() const { return factored ? 2 : 1; }  // index among the outputs; the rows' is 1
   size_t moment_state() const { return states(); }
   size_t factor() const { return hyper + 1; }
 };
 
-// Of one step, rounded to f32 once.
+// The scalars of one step, rounded to f32 once.
 struct AdafactorStep {
-  float clip = 1;   // of the gradient
+  float clip = 1;   // factor on the gradient
   float fresh = 1;  // share of the new squares
   float eps1 = 0;
   float beta1 = 0;

@@ -15,7 +15,7 @@ struct AdafactorShape {
   int64_t rows = 1;
   int64_t cols = 1;
 
-  // Of a weight's dimensions: the last two are a matrix.
+  // `dims`: of a weight; the last two are a matrix.
   explicit AdafactorShape(std::span<const int64_t> dims) : factored(dims.size() >= 2) {
     for (size_t i = 0; i < dims.size(); ++i) {
       int64_t& part = i + 1 == dims.size() ? cols : i + 2 == dims.size() ? rows : matrices;
@@ -25,7 +25,8 @@ struct AdafactorShape {
   int64_t all_rows() const { return matrices * rows; }
   int64_t all_cols() const { return matrices * cols; }
 
-  // f32 scratch: a factor for each row and column, two sums for each row, and two numbers of the whole.
+  // Offsets in the f32 scratch, in elements: a factor for each row and column, two sums for each row, and two numbers
+  // for the whole weight (used on GPUs).
   int64_t row_factors() const { return 0; }
   int64_t col_factors() const { return row_factors() + align_up(all_rows(), 16); }
   int64_t row_sums() const { return col_factors() + align_up(all_cols(), 16); }

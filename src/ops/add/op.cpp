@@ -1,4 +1,4 @@
-// Rules of the elementwise sum of two tensors of one type.
+// Rules of the elementwise sum of two tensors of the same type.
 #include <memory>
 
 #include "ir/vjp.h"

@@ -1,4 +1,4 @@
-// Elementwise sums on the best instruction set of the machine. Pointers are to f32, bf16 or f16 elements; one thread.
+// Elementwise sums with the machine's best instruction set. Pointers are to f32, bf16 or f16 elements; one thread.
 #pragma once
 
 #include <cstdint>

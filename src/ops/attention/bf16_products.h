@@ -1,10 +1,9 @@
 // Products of small bf16 matrices into fp32, on AMX tiles or with AVX512_BF16 dot products.
 //
-// The right operand is stored by groups of 32 columns, in pairs: element (k, j) is
-// b[j / 32 * b_group + (k / 2 * 32 + j % 32) * 2 + k % 2], the layout that both instruction sets multiply a row-major
-// left operand with. The left operand is stored by groups of 32 steps of the depth: element (i, k) is
-// a[k / 32 * a_step + i * a_row + k % 32]. Rows of a group lie together, so that they do not contend for the same lines
-// of the first-level cache.
+// The right operand is stored in groups of 32 columns, as pairs: element (k, j) is b[j / 32 * b_group + (k / 2 * 32 + j
+// % 32) * 2 + k % 2], the layout that both instruction sets need for a product with a row-major left operand. The left
+// operand is stored in groups of 32 steps of the depth: element (i, k) is a[k / 32 * a_step + i * a_row + k % 32]. The
+// rows of a group are contiguous, so that they do not compete for the same lines of the L1 cache.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +31,7 @@ struct Bf16Amx {
   static void enter();
   static void leave();
   static void multiply(const Bf16Product& product);
-  // The processor has it and the system lets this process use it (asks once). Thread-safe.
+  // Whether the processor has it and the system lets this process use it (asks once). Thread-safe.
   static bool usable();
 };
 struct Bf16Dot {

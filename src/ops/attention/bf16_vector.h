@@ -1,4 +1,4 @@
-// What attention with bf16 products computes in AVX-512. Only functions marked HEADROOM_AVX512_BF16 may call it.
+// The AVX-512 part of attention with bf16 products. Only functions marked HEADROOM_AVX512_BF16 may call it.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace headroom {
 struct KeySpan {
   int32_t begin;
   int32_t end;
-  // Of the 16 keys from `key` on, those in the span.
+  // A mask of the 16 keys from `key`: those in the span.
   __mmask16 mask16(int32_t key) const {
     const auto below = [](int32_t count) { return (1u << std::clamp(count, 0, 16)) - 1; };
     return static_cast<__mmask16>(below(end - key) & ~below(begin - key));
@@ -27,7 +27,7 @@ inline KeySpan keys_seen(const StripStep& step, int32_t query) {
   return span;
 }
 
-// 2^x, relative error 3e-6 (the minimax polynomial of degree 4 on [0, 1)); 2^-126 for smaller ones, infinity for
+// 2^x, relative error 3e-6 (the minimax polynomial of degree 4 on [0, 1)); 2^-126 for smaller results, infinity for
 // larger ones.
 HEADROOM_AVX512_BF16 inline __m512 exp2_for_bf16(__m512 x) {
   x = _mm512_max_ps(_mm512_set1_ps(-126.0f), x);
@@ -38,21 +38,21 @@ HEADROOM_AVX512_BF16 inline __m512 exp2_for_bf16(__m512 x) {
   return _mm512_scalef_ps(_mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0000025934f)), x);
 }
 
-// The transpose of rows [count][width] as the right operand of a product; both are multiples of 32.
+// Stores the transpose of rows [count][width] as the right operand of a product; both are multiples of 32.
 HEADROOM_AVX512_BF16 inline void pack_transposed(const uint16_t* rows, int64_t width, int64_t count, uint16_t* to) {
   for (int64_t row = 0; row < count; row += 32)
     transpose_words32(rows + row * width, width / 2, 32, width / 2, to + row * width, 32);
 }
 
-// Rows [count][width] as the right operand of a product, groups of columns `group` elements apart; both are multiples
-// of 32.
+// Stores rows [count][width] as the right operand of a product, groups of columns `group` elements apart; count and
+// width are multiples of 32.
 HEADROOM_AVX512_BF16 inline void pack_rows(const uint16_t* rows, int64_t width, int64_t count, uint16_t* to,
                                            int64_t group) {
   for (int64_t column = 0; column < width; column += 32)
     pair_rows(rows + column, width, count, 32, to + column / 32 * group);
 }
 
-// log(x) of positive numbers: 2 atanh((m - 1) / (m + 1)) of the mantissa m, 0.75 <= m < 1.5.
+// log(x) of positive x: 2 atanh((m - 1) / (m + 1)) for the mantissa m, 0.75 <= m < 1.5, plus the exponent.
 HEADROOM_AVX512_BF16 inline __m512 log_of(__m512 x) {
   const __m512 one = _mm512_set1_ps(1.0f), m = _mm512_getmant_ps(x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_nan);
   const __m512 exponent = _mm512_sub_ps(_mm512_getexp_ps(x), _mm512_getexp_ps(m));
@@ -64,7 +64,7 @@ HEADROOM_AVX512_BF16 inline __m512 log_of(__m512 x) {
   return _mm512_fmadd_ps(exponent, _mm512_set1_ps(std::numbers::ln2_v<float>), _mm512_mul_ps(p, t));
 }
 
-// A round of counter_bits() of ops/stream/counter_bits.h.
+// One mixing round of counter_bits() (ops/stream/counter_bits.h).
 HEADROOM_AVX512_BF16 inline __m512i mix32_words(__m512i x) {
   x = _mm512_mullo_epi32(_mm512_xor_si512(x, _mm512_srli_epi32(x, 16)),
                          _mm512_set1_epi32(static_cast<int>(0x85ebca6b)));
@@ -73,8 +73,8 @@ HEADROOM_AVX512_BF16 inline __m512i mix32_words(__m512i x) {
   return _mm512_xor_si512(x, _mm512_srli_epi32(x, 16));
 }
 
-// Which probabilities of a row are kept, of the 32 keys from the even `key` on; `low` and `high` are the halves of its
-// row key.
+// A mask of the 32 keys from `key` (even): those whose probabilities are kept in a row. `low` and `high` are the halves
+// of the row's key.
 HEADROOM_AVX512_BF16 inline __mmask32 kept_words(uint32_t low, uint32_t high, int64_t key, uint32_t below) {
   const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   const __m512i pair = _mm512_set1_epi32(static_cast<int>(low + static_cast<uint32_t>(key / 2)));
@@ -83,7 +83,7 @@ HEADROOM_AVX512_BF16 inline __mmask32 kept_words(uint32_t low, uint32_t high, in
   return _mm512_cmpge_epu16_mask(bits, _mm512_set1_epi16(static_cast<int16_t>(below)));
 }
 
-// A row of `dim` numbers times `factor`, as bf16; `from` has them rounded up to 32.
+// Stores a row of `dim` numbers times `factor` as bf16; `from` is padded to a multiple of 32.
 HEADROOM_AVX512_BF16 inline void store_row(const float* from, float factor, int64_t dim, uint16_t* to) {
   const __m512 factors = _mm512_set1_ps(factor);
   for (int64_t j = 0; j < dim; j += 32) {

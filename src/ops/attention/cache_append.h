@@ -1,4 +1,4 @@
-// What the ops that write rows into a key-value cache have in common: (rows, cache, places) -> the same cache.
+// What the ops that write rows into a KV cache have in common: (rows, cache, places) -> the same cache.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace headroom {
 class CacheAppend : public Op {
  public:
   std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 1, true}}; }
-  // The rows are read as they are and written as the cache has them.
+  // The rows are read in their own dtype and written in the cache's.
   Work work(const OpCall& call) const override {
     const double elements = static_cast<double>(element_count(call.inputs[0].dims));
     return {0, static_cast<double>(storage_bytes(call.inputs[0])) +

@@ -22,7 +22,7 @@ void check_team(const DeviceFacts& facts) {
   HR_CHECK(threads() <= facts.threads, "scratch for {} threads, a team of {}", facts.threads, threads());
 }
 
-// Position of the first query, held within the cache whatever the offset says.
+// Position of the first query, clamped to the cache whatever the offset is.
 int64_t held_offset(const TensorView& offset, int64_t rows) {
   return std::clamp<int64_t>(*offset.as<int32_t>(), 0, rows);
 }
@@ -32,13 +32,13 @@ RowMask mask_of(const TensorView& input) {
   return {segments ? nullptr : input.as<int32_t>(), segments ? input.as<int32_t>() : nullptr};
 }
 
-// Dropout of a call's `rows` rows of scores; `hyper` is the place of the step's scalars, or 0.
+// Dropout of a call's `rows` rows of scores; `hyper` is the index of the step's scalars among the inputs, or 0.
 ScoreDropout dropout_of(const DropoutAttrs& attrs, const KernelCall& call, size_t hyper, int64_t rows) {
   if (hyper == 0) return {};
   return {attrs.rate, step_key(call.inputs[hyper].as<float>(), attrs.tensor), call.trip * rows};
 }
 
-// `attention` (inputs q, k, v, ...; outputs o, lse) and `attention_cached` (q, k, v, offset; o) alike.
+// For `attention` (inputs q, k, v, ...; outputs o, lse) and `attention_cached` (q, k, v, offset; o).
 KernelOffer forward_kernel(const KernelSpec& spec, const DeviceFacts& facts, ForwardRun run) {
   const AttentionShape shape = attention_shape(spec.call());
   const bool cached = spec.op == "attention_cached";
@@ -76,7 +76,7 @@ KernelOffer grad_kernel(const KernelSpec& spec, const DeviceFacts& facts, GradRu
           {}};
 }
 
-// Why the fast kernels refuse, or empty.
+// Why the SIMD kernels refuse, or empty.
 std::string simd_refusal(const KernelSpec& spec, const DeviceFacts& facts, int64_t needed) {
   const AttentionShape shape = attention_shape(spec.call());
   if (!facts.capabilities.has(kAvx2)) return "needs AVX2";
@@ -96,7 +96,7 @@ std::string lacking(InstructionSet set, const DeviceFacts& facts) {
                      instruction_set_name(instruction_set_of(facts.capabilities)));
 }
 
-// Why a kernel with exact products on tiles refuses, or empty.
+// Why a kernel with exact products on AMX tiles refuses, or empty.
 std::string exact_refusal(const KernelSpec& spec, const DeviceFacts& facts, int64_t needed) {
   if (!facts.capabilities.has(kAmx)) return lacking(InstructionSet::amx, facts);
   for (size_t i = 0; i < 3; ++i)

@@ -1,5 +1,5 @@
-// Forward attention with bf16 products. Scores are [queries][keys]: the numerators of the softmax are the left operand
-// of the second product as they are.
+// Forward attention with bf16 products. Scores are [queries][keys], so the softmax numerators are the left operand of
+// the second product without rearrangement.
 #include <algorithm>
 #include <numbers>
 #include <span>
@@ -15,9 +15,8 @@ namespace {
 constexpr float kNoReference = -1e30f;
 constexpr float kLargestSum = 0x1p40f;  // of a chunk's numerators, in each vector lane
 
-// A strip's numerators and what is known of its queries: a query's numerators are exp2(score - reference). The
-// reference is the largest score of the first chunk in which it sees a key; it is raised when numerators grow far
-// above 1.
+// A strip's numerators and the state of its queries: a query's numerators are exp2(score - reference). The reference is
+// the largest score of the first chunk in which the query sees a key; it is raised when numerators grow far above 1.
 struct Strip {
   uint16_t* p;       // [kBf16Keys / 32][kStrip][32]
   float* reference;  // [kStrip]
@@ -25,11 +24,11 @@ struct Strip {
   float* o;          // [kStrip][width]
   int64_t width;
   float scale;
-  int64_t tile;                     // key of row 0
+  int64_t tile;                     // the key of row 0
   uint32_t below;                   // of DropoutRate
-  const RowKeys<kStrip>& row_keys;  // where scores are dropped
+  const RowKeys<kStrip>& row_keys;  // used if scores are dropped
   uint16_t* numerators(int32_t query, int32_t key) const { return p + key * kStrip + query * 32; }
-  // Of the 32 keys from `key` on, those that are not dropped.
+  // A mask of the 32 keys from `key`: those that are not dropped.
   HEADROOM_AVX512_BF16 __mmask32 kept(int32_t query, int32_t key) const {
     const auto at = static_cast<size_t>(query);
     return kept_words(row_keys.low[at], row_keys.high[at], tile + key, below);
@@ -41,10 +40,11 @@ struct Chunk {
   const float* scores;  // [kStrip][kScoreKeys]
   int32_t begin;
   int32_t end;
-  const float* row(int32_t query) const { return scores + query * kScoreKeys - begin; }  // of key 0
+  const float* row(int32_t query) const { return scores + query * kScoreKeys - begin; }  // indexed by key
 };
 
-// A query's numerators; those outside `seen` are zero, and behind the sums so are those dropped. Returns their sums.
+// Computes a query's numerators: zero outside `seen`, and zero for dropped scores, which still count in the sums.
+// Returns the sums by lane.
 template <bool kMasked, bool kDropped>
 HEADROOM_AVX512_BF16 inline __m512 exponentiate(const Strip& strip, const Chunk& chunk, int32_t query,
                                                 const KeySpan& seen) {
@@ -71,7 +71,7 @@ HEADROOM_AVX512_BF16 void scale_floats(float* numbers, int64_t count, __m512 fac
     _mm512_storeu_ps(at, _mm512_mul_ps(_mm512_loadu_ps(at), factor));
 }
 
-// The largest score of a query in a chunk; keeps no NaN, which the numerators do.
+// The largest score of a query in a chunk. Ignores NaN, which the numerators keep.
 HEADROOM_AVX512_BF16 float largest_score(const Strip& strip, const Chunk& chunk, int32_t query, const KeySpan& seen) {
   const __m512 scale = _mm512_set1_ps(strip.scale);
   __m512 largest = _mm512_set1_ps(kNoReference);
@@ -82,8 +82,8 @@ HEADROOM_AVX512_BF16 float largest_score(const Strip& strip, const Chunk& chunk,
   return _mm512_reduce_max_ps(largest);
 }
 
-// Moves a query's reference to the largest score of the chunk, and what was computed with it: the numerators of this
-// step from `first` on, the sums and the output.
+// Moves a query's reference to the largest score of the chunk and rescales what was computed with the old one: the
+// numerators of this step from `first`, the sums and the output.
 HEADROOM_AVX512_BF16 void raise_reference(const Strip& strip, const Chunk& chunk, int32_t query, const KeySpan& seen,
                                           int32_t first) {
   const __m512 before = _mm512_set1_ps(strip.reference[query]);
@@ -144,7 +144,7 @@ HEADROOM_AVX512_BF16 __m512 add_lanes(const float* sums) {
   return sum;
 }
 
-// The factors of a strip's output, `scale` over the sums, and its lse.
+// The factors of a strip's output (`scale` over the sums), and its lse.
 HEADROOM_AVX512_BF16 void finish_strip(const float* references, const float* sums, float scale, float* factors,
                                        float* lse) {
   for (int64_t half = 0; half < kStrip; half += 16) {

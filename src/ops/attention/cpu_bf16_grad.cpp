@@ -1,5 +1,5 @@
-// Gradient of attention with bf16 products. Scores and their gradient are [queries][keys]: as rows of bf16 they are the
-// left operand of dq, with two rows interleaved the right operands of dk and dv, which are summed transposed.
+// Gradient of attention with bf16 products. Scores and their gradient are [queries][keys]: rows of bf16 are the left
+// operand of dq, interleaved pairs of rows the right operands of dk and dv, which are summed transposed.
 #include <numbers>
 
 #include "ops/attention/bf16_vector.h"
@@ -11,10 +11,10 @@ namespace headroom {
 namespace {
 
 constexpr int64_t kGradColumns = kGradStripsBf16 * kStrip;
-// A tile of keys is staged, and its sums are turned, in buffers of a query tile.
+// A tile of keys is staged, and its sums are transposed, in buffers the size of a query tile.
 static_assert(kGradKeysBf16 <= kGradColumns);
 
-// rowsum(do * o) of one row; `grad_o` has zeros behind `dim`.
+// rowsum(do * o) of one row; `grad_o` is padded with zeros after `dim`.
 HEADROOM_AVX512_BF16 float row_product(const uint16_t* grad_o, const uint16_t* o, int64_t dim) {
   __m512 even = _mm512_setzero_ps(), odd = even;
   const __m512i high = _mm512_set1_epi32(static_cast<int32_t>(0xffff0000u));
@@ -29,13 +29,13 @@ HEADROOM_AVX512_BF16 float row_product(const uint16_t* grad_o, const uint16_t* o
   return _mm512_reduce_add_ps(_mm512_add_ps(even, odd));
 }
 
-// The staged rows of a query tile, transposed by strips.
+// Transposes the staged rows of a query tile, strip by strip.
 HEADROOM_AVX512_BF16 void transpose_strips(const uint16_t* rows, int64_t width, uint16_t* to) {
   for (int64_t strip = 0; strip < kGradColumns * width; strip += kStrip * width)
     transpose_bf16(rows + strip, width, kStrip, width, to + strip, kStrip);
 }
 
-// What the vector code reads and writes of one strip and 32 keys.
+// What the vector code reads and writes for one strip and 32 keys.
 struct StripScores {
   const float* scores;  // [kStrip][32]
   const float* dp;      // likewise
@@ -44,20 +44,20 @@ struct StripScores {
   uint16_t* ds;         // [kStrip][32]
   uint16_t* p_pairs;    // [kStrip / 2][32] pairs
   uint16_t* ds_pairs;   // likewise
-  const uint32_t* low;  // halves of the queries' row keys, where scores are dropped
+  const uint32_t* low;  // halves of the queries' row keys, used if scores are dropped
   const uint32_t* high;
   const DropoutRate& rate;
 };
 
-// How a product of a query and a key becomes a score in the base-2 domain: scale s, or cap tanh(inner s).
+// How the product of a query and a key becomes a score in the base-2 domain: scale s, or cap tanh(inner s).
 struct ScoreRule {
   __m512 scale;
   __m512 cap;  // in the base-2 domain
   __m512 inner;
 };
 
-// p = exp(score - lse) and ds = p (dp - rowsum), times the slope of the cap, of one query and 32 keys as bf16. Where
-// scores are dropped, so are p behind its use in ds, and dp, of which what is kept is scaled.
+// p = exp(score - lse) and ds = p (dp - rowsum), times the slope of the cap, for one query and 32 keys, as bf16. With
+// dropout, dropped entries of dp are 0 and the kept ones are scaled; p is dropped only after ds has used it.
 struct GradRow {
   __m512i p;
   __m512i ds;
@@ -92,7 +92,7 @@ HEADROOM_AVX512_BF16 inline void store_pairs(uint16_t* to, __m512i even, __m512i
   _mm512_storeu_si512(to + 32, _mm512_unpackhi_epi16(even, odd));
 }
 
-// The 32 keys from `key` on of the tile.
+// The 32 keys of the tile from `key`.
 template <bool kCapped, bool kMasked, bool kDropped>
 HEADROOM_AVX512_BF16 void grad_rows(const StripScores& strip, const StripStep& step, int32_t key, const ScoreRule& rule,
                                     std::span<RowsAhead> ahead) {

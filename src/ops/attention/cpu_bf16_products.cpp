@@ -12,7 +12,7 @@
 namespace headroom {
 namespace {
 
-// 32 x 32 of c: tiles 0-3 hold the result, 4-5 the left operand, 6-7 the right one.
+// A 32 x 32 block of c: tiles 0-3 hold the result, 4-5 the left operand, 6-7 the right one.
 HEADROOM_AMX inline void amx_block(const Bf16Product& p, int64_t i, int64_t j) {
   float* c = p.c + i * p.c_row + j;
   const int64_t a_stride = p.a_row * 2;
@@ -38,7 +38,7 @@ HEADROOM_AMX void amx_multiply(const Bf16Product& product) {
     for (int64_t i = 0; i < product.rows; i += 32) amx_block(product, i, j);
 }
 
-// 8 x 32 of c in registers.
+// An 8 x 32 block of c in registers.
 HEADROOM_AVX512_BF16 inline void dot_block(const Bf16Product& p, int64_t i, int64_t j) {
   constexpr int kRows = 8;
   float* c = p.c + i * p.c_row + j;

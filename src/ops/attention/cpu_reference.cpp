@@ -1,4 +1,4 @@
-// Plain kernels for every legal call: one row at a time, double arithmetic.
+// Reference kernels for every legal call: one row at a time, in double arithmetic.
 #include <cmath>
 #include <limits>
 
@@ -32,8 +32,8 @@ T* row_of(T* data, int64_t batch_row, int64_t rows, int64_t row, int64_t heads, 
   return data + ((batch_row * rows + row) * heads + head) * dim;
 }
 
-// A score as the softmax takes it, from a product of a query and a key; `slope` is its derivative by the scaled
-// product.
+// A score as the softmax uses it, from the product of a query and a key; `slope` is its derivative with respect to the
+// scaled product.
 struct Score {
   double value;
   double slope;
@@ -115,7 +115,7 @@ class GradRows {
   }
 
  private:
-  // The weight of a value, and the gradient of the score.
+  // The weight of the value in the output, and the gradient of the score.
   struct Pair {
     double p;
     double ds;

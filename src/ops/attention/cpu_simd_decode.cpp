@@ -1,4 +1,4 @@
-// Attention of one query against a cache, in fp32 arithmetic: each chunk of keys gives a partial result.
+// Attention of one query over a cache, in fp32 arithmetic: each chunk of keys gives a partial result.
 #include <numbers>
 
 #include "ops/attention/decode_simd.h"
@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace headroom {
 namespace HWY_NAMESPACE {
 
-// The products of kHeads queries with `keys` (at most four) rows of k, which is read once.
+// The products of kHeads queries with `keys` (at most four) rows of k, which are read once.
 template <int kHeads, typename T>
 HWY_INLINE void score_keys(const float* q, const T* k, int64_t stride, int64_t keys, int64_t dim, float* scores) {
   const VectorTag d;
@@ -81,12 +81,12 @@ void decode_item(const DecodeItem& item) {
   item.heads == 3 ? decode_heads<3>(item) : decode_heads<4>(item);
 }
 
-// joined [+]= the sums of `count` chunks, each times its factor.
+// joined += the sums of `count` chunks, each times its factor.
 HWY_INLINE void add_chunks(const float* o, const float* factors, int64_t count, int64_t width, int64_t dim,
                            float* joined) {
   const VectorTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t i = 0; i < dim; i += 2 * lanes) {  // rows are padded to two vectors and more
+  for (int64_t i = 0; i < dim; i += 2 * lanes) {  // rows are padded to at least two vectors
     Vector low = hn::LoadU(d, joined + i), high = hn::LoadU(d, joined + i + lanes);
     for (int64_t chunk = 0; chunk < count; ++chunk) {
       const float* const of = o + chunk * width + i;
@@ -98,7 +98,7 @@ HWY_INLINE void add_chunks(const float* o, const float* factors, int64_t count, 
   }
 }
 
-// Joins the partial results of one head, chunk after chunk, into `to`.
+// Joins the partial results of one head, in the order of chunks, into `to`.
 void decode_join(const float* o, const float* maximum, const float* sum, int64_t chunks, int64_t width, int64_t dim,
                  void* to, DType dtype) {
   constexpr int64_t kPiece = 64;
@@ -145,7 +145,7 @@ void run_decode(const ForwardCall& call) {
   const DecodeBlock block = decode_block(carver, shape);
   const double cap = shape.softcap, scale = cap > 0 ? shape.scale / cap : shape.scale * std::numbers::log2e;
   const auto q_at = [&](int64_t head_row) { return head_row * shape.dim * q_bytes; };
-  // All heads of a chunk follow one another: its rows are whole rows of the cache, read from memory once.
+  // All heads of a chunk are consecutive, so whole rows of the cache are read from memory once.
   const int64_t parts = (group + kDecodeHeads - 1) / kDecodeHeads;  // of the heads that share a kv head
   parallel_for(shape.batch * shape.kv_heads * chunks * parts, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t index = begin; index < end; ++index) {
@@ -165,7 +165,7 @@ void run_decode(const ForwardCall& call) {
         block.sum + partial, most});
     }
   });
-  constexpr int64_t kPartials = 256;  // to be worth another thread
+  constexpr int64_t kPartials = 256;  // enough for another thread
   parallel_for(shape.batch * shape.heads, std::max<int64_t>(4, kPartials / chunks),
                [&](int64_t begin, int64_t end, int) {
                  for (int64_t row = begin; row < end; ++row) HWY_DYNAMIC_DISPATCH(decode_join)

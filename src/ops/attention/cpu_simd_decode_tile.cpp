@@ -1,5 +1,5 @@
-// Several queries of one sequence against a chunk of keys, which is transposed once for all of them. Scores are summed
-// as they are for one query: its lanes are chains of their own here, added in the same tree.
+// Several queries of one sequence over a chunk of keys, which is transposed once for all of them. Scores are summed in
+// the order used for a single query: its lanes are separate chains here, added in the same tree.
 #include "ops/attention/decode_simd.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -17,7 +17,7 @@ namespace HWY_NAMESPACE {
 constexpr int kTogether = 4;  // queries whose sums stay in registers
 
 #if HWY_TARGET != HWY_SCALAR
-// columns[element][lane] of four rows from lane `to` on.
+// Transposes four rows into columns[element][lane], from lane `to`.
 template <typename T>
 HWY_INLINE void transpose_four(const T* const* rows, int64_t dim, float* columns) {
   const VectorTag d;
@@ -43,7 +43,7 @@ HWY_INLINE void transpose_four(const T* const* rows, int64_t dim, float* columns
   }
 }
 
-// scores of kQueries queries with a vector of keys, whose element e is keys[e * lanes].
+// Scores of kQueries queries with a vector of keys, whose element e is keys[e * lanes].
 template <int kQueries>
 HWY_INLINE void score_columns(const float* q, const float* keys, int64_t dim, float* scores) {
   const VectorTag d;
@@ -94,7 +94,7 @@ HWY_INLINE void score_all(const DecodeItem& item, const float* q, int64_t querie
 }
 #endif
 
-// The values, weighed for the queries of one row.
+// Sums the values, weighted, for the queries of one row.
 template <typename T>
 HWY_INLINE void weigh_row(const DecodeItem& item, const float* p) {
   if (item.heads == 1) return weigh_values<1, T>(item, p, item.o, item.o_stride);

@@ -1,5 +1,5 @@
-// Forward attention in fp32 arithmetic. Scores are kept transposed, [keys][queries], so that the softmax runs down
-// the vector columns and both products take their left operand straight from k and v.
+// Forward attention in fp32 arithmetic. Scores are kept transposed, [keys][queries], so that the softmax works down the
+// vector columns and both products read their left operand directly from k and v.
 #include <cmath>
 #include <cstring>
 #include <numbers>
@@ -20,9 +20,10 @@ HWY_BEFORE_NAMESPACE();
 namespace headroom {
 namespace HWY_NAMESPACE {
 
-constexpr float kHidden = -1e30f;  // a score no visible one reaches
+constexpr float kHidden = -1e30f;  // below every visible score
 
-// A strip's q as the right operand of the scores; the rows of k as the left one, and the columns of v.
+// Packed operands: a strip's q as the right operand of the scores; then the rows of k and the columns of v as left
+// operands.
 ExactBlocks exact_queries(const SimdForward::State& state, int64_t lane) {
   const int64_t bytes = exact_bytes(kStrip, padded_dim(state.shape.dim));
   return {state.block.exact_q + lane * bytes, bytes, kExactBlock};
@@ -60,7 +61,7 @@ void forward_load_keys(SimdForward::State& state, const void* k, const void* v, 
   pack_exact_left_turned({state.block.v, width, rows, width}, exact_values(state));
 }
 
-// Scores -> probabilities of one vector of columns; returns the factor of what was summed before.
+// Turns the scores of one vector of columns into probabilities. Returns the factor for earlier sums.
 HWY_INLINE Vector softmax_column(float* scores, const StripStep& step, int32_t column, float* maximum, float* sum,
                                  float scale) {
   const VectorTag d;
@@ -90,7 +91,7 @@ HWY_INLINE Vector softmax_column(float* scores, const StripStep& step, int32_t c
   return factor;
 }
 
-// Drops probabilities of all columns.
+// Applies dropout to the probabilities of all columns.
 HWY_INLINE void drop_scores(float* scores, const StripStep& step, const RowKeys<kStrip>& keys, uint32_t below) {
   const VectorTag d;
   const int32_t lanes = static_cast<int32_t>(hn::Lanes(d));
@@ -103,7 +104,7 @@ HWY_INLINE void drop_scores(float* scores, const StripStep& step, const RowKeys<
   }
 }
 
-// Products of the rows of k from step.begin on and a strip of q.
+// Multiplies the rows of k from step.begin by a strip of q.
 HWY_INLINE void multiply_queries(const SimdForward::State& state, int64_t lane, const StripStep& step) {
   const ForwardSimdBlock& block = state.block;
   const int64_t dim = state.shape.dim, width = padded_dim(dim), rows = step.end - step.begin;

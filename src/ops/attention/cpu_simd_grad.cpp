@@ -1,5 +1,5 @@
-// Gradient of attention in fp32 arithmetic. Scores and their gradient are kept transposed, [keys][queries]: dk and dv
-// then take them as left operands and dq, kept transposed too, as right operand, all without rearrangement.
+// Gradient of attention in fp32 arithmetic. Scores and their gradient are kept transposed, [keys][queries]: they are
+// left operands for dk and dv, and right operands for dq, also kept transposed, without rearrangement.
 #include <numbers>
 
 #include "ops/attention/grad_simd.h"
@@ -28,8 +28,9 @@ HWY_INLINE float dot(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, i
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-// Operands of exact products. Of the kv head: rows of k and v, and columns of k, as left operands, steps of 32 keys
-// apart; of the query tile: rows as right operands whose columns, or whose steps, they are.
+// Operands of exact products. From the kv head, as left operands: the rows of k and v and the columns of k, in blocks
+// of 32 keys. From the query tile, as right operands: its rows as columns (q_t, grad_o_t) and as steps of the depth (q,
+// grad_o).
 struct ExactOperands {
   explicit ExactOperands(const SimdGrad::State& state) {
     const GradSimdBlock& block = state.block;
@@ -48,7 +49,7 @@ struct ExactOperands {
   ExactBlocks k, v, k_t, q_t, grad_o_t, q, grad_o, p, ds, ds_t;
 };
 
-// `count` rows of k and v from `tile` on, zeros behind them up to `rows`.
+// Gathers `count` rows of k and v from `tile`, followed by zeros up to `rows`.
 void gather_keys(const SimdGrad::State& state, int64_t tile, int64_t count, int64_t rows) {
   const AttentionShape& shape = state.shape;
   const int64_t dim = shape.dim, width = padded_dim(dim), stride = shape.kv_heads * dim;
@@ -94,7 +95,7 @@ void grad_load_queries(SimdGrad::State& state, const QueryTile& tile) {
   pack_exact_right(grad_o, exact.grad_o);
 }
 
-// How a product of a query and a key becomes a score in the base-2 domain: scale s, or cap tanh(inner s).
+// How the product of a query and a key becomes a score in the base-2 domain: scale s, or cap tanh(inner s).
 struct ScoreRule {
   float scale;
   float cap;  // in the base-2 domain
@@ -106,8 +107,8 @@ struct ScoreRule {
         inner(shape.softcap > 0 ? static_cast<float>(shape.scale / shape.softcap) : 0.0f) {}
 };
 
-// p = exp(score - lse), ds = p (dp - rowsum) times the slope of the cap: s and dp are replaced in place. Where scores
-// are dropped, so are p behind its use in ds, and dp, of which what is kept is scaled.
+// p = exp(score - lse), ds = p (dp - rowsum) times the slope of the cap; they replace s and dp in place. With dropout,
+// dropped entries of dp are 0 and the kept ones are scaled; p is dropped only after ds has used it.
 template <bool kCapped, bool kDropped>
 HWY_INLINE void grad_scores(const SimdGrad::State& state, const StripStep& step, int64_t strip, const ScoreRule& rule) {
   const GradSimdBlock& block = state.block;
@@ -153,11 +154,11 @@ HWY_INLINE void clear_strip(float* from, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) std::fill_n(from + row * kGradColumns, kStrip, 0.0f);
 }
 
-// The products of a step, in vector code. `rows` keys from `from` on of the tile, of which block.k and block.v hold
-// all.
+// The products of a step in vector code, for `rows` keys of the tile from `from`. block.k and block.v hold the whole
+// tile.
 class VectorProducts {
  public:
-  static constexpr int64_t kRows = 1;  // the keys of a product are a multiple of this
+  static constexpr int64_t kRows = 1;  // the number of keys of a product is a multiple of this
 
   explicit VectorProducts(const SimdGrad::State& state)
       : block_(state.block), dim_(state.shape.dim), width_(padded_dim(state.shape.dim)) {}
@@ -189,7 +190,7 @@ class VectorProducts {
   int64_t dim_, width_;
 };
 
-// The same on tiles; `tile` is the key of row 0.
+// The same on AMX tiles; `tile` is the key of row 0.
 class ExactProducts {
  public:
   static constexpr int64_t kRows = 32;
@@ -223,7 +224,7 @@ class ExactProducts {
   int64_t tile_, width_;
 };
 
-// Keys [begin, end) of the tile are those that some strip sees.
+// Keys [begin, end) of the tile are those that at least one strip sees.
 template <class Products>
 HWY_INLINE void run_step(const SimdGrad::State& state, const Products& products, int64_t tile, int64_t begin,
                          int64_t end, std::span<const StripStep> steps) {
@@ -271,7 +272,7 @@ void grad_store_queries(SimdGrad::State& state, void* dq, int64_t rows) {
            shape.dim, static_cast<float>(shape.scale));
 }
 
-// Adds the other parts into part 0's row.
+// Adds the rows of the other parts to part 0's.
 HWY_INLINE void add_rows(float* HWY_RESTRICT sum, const float* HWY_RESTRICT other, int64_t count) {
   const VectorTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -279,7 +280,7 @@ HWY_INLINE void add_rows(float* HWY_RESTRICT sum, const float* HWY_RESTRICT othe
     hn::StoreU(hn::Add(hn::LoadU(d, sum + i), hn::LoadU(d, other + i)), d, sum + i);
 }
 
-// Row `key` of `sums` over the parts, scaled and stored at `to`.
+// Sums row `key` of `sums` over the parts, scales it and stores it at `to`.
 void grad_join_row(float* sums, int64_t part_stride, int64_t parts, int64_t width, void* to, DType dtype, int64_t dim,
                    float factor) {
   for (int64_t part = 1; part < parts; ++part) add_rows(sums, sums + part * part_stride, width);

@@ -1,5 +1,5 @@
-// What the kernels of few queries against a cache share, compiled once per Highway target: a chunk's weights and the
-// sum of its values, in one order whether queries come alone or in tiles.
+// What the kernels for few queries over a cache share, compiled once per Highway target: a chunk's weights and the sum
+// of its values, in the same order whether queries come alone or in tiles.
 #if defined(HEADROOM_ATTENTION_DECODE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADROOM_ATTENTION_DECODE_INL_H_
 #undef HEADROOM_ATTENTION_DECODE_INL_H_
@@ -36,7 +36,7 @@ HWY_INLINE Vector load_wide(const int8_t* at) {
   return hn::ConvertTo(d, hn::PromoteTo(whole, hn::LoadU(bytes, at)));
 }
 
-// The sums of the lanes of four vectors.
+// Sums the lanes of each of four vectors.
 HWY_INLINE void store_sums(Vector a, Vector b, Vector c, Vector e, float* to) {
 #if HWY_TARGET == HWY_SCALAR
   to[0] = hn::GetLane(a), to[1] = hn::GetLane(b), to[2] = hn::GetLane(c), to[3] = hn::GetLane(e);
@@ -57,7 +57,8 @@ HWY_INLINE void store_sums(Vector a, Vector b, Vector c, Vector e, float* to) {
 #endif
 }
 
-// scores -> exp2(score - maximum); returns the maximum and adds the sum. The buffer is padded to whole vectors.
+// scores -> exp2(score - maximum). Returns the maximum and stores the sum in `sum`. The buffer is padded to whole
+// vectors.
 HWY_INLINE float exponentiate(float* scores, int64_t count, float* sum) {
   const VectorTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -101,8 +102,8 @@ HWY_INLINE void weigh(const float* p, const T* v, int64_t stride, int64_t count,
   }
 }
 
-// Rows lie a whole row of the cache apart, which no hardware prefetcher follows: four rows of k that are scored soon,
-// and the rows of v that are weighed after the chunk's scores.
+// Prefetches four rows of k that are scored soon, and the rows of v that are weighted after the chunk's scores. A
+// head's rows are a whole row of the cache apart, which hardware prefetchers do not follow.
 template <typename T>
 HWY_INLINE void prefetch_rows(const DecodeItem& item, int64_t key) {
   constexpr int64_t kAhead = 16, kLine = 64 / static_cast<int64_t>(sizeof(T));
@@ -113,7 +114,7 @@ HWY_INLINE void prefetch_rows(const DecodeItem& item, int64_t key) {
     }
 }
 
-// The scales that follow the codes of each key's head, as factors of its scores. Wider rows have none.
+// Multiplies the scores of each key's head by the scale stored after its codes. Only int8 rows have scales.
 template <typename T>
 HWY_INLINE void scale_scores(const DecodeItem& item, const void* of, float* scores) {
   if constexpr (std::is_same_v<T, int8_t>) {
@@ -125,7 +126,7 @@ HWY_INLINE void scale_scores(const DecodeItem& item, const void* of, float* scor
   }
 }
 
-// o = sum of p[i] v[i] for kHeads heads, whose rows of p and of o are kDecodeChunk and o_stride floats apart.
+// o = sum of p[i] v[i] for kHeads heads. The heads' rows of p and o are kDecodeChunk and o_stride floats apart.
 template <int kHeads, typename T>
 HWY_INLINE void weigh_values(const DecodeItem& item, const float* p, float* o, int64_t o_stride) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(VectorTag()));
@@ -145,7 +146,7 @@ HWY_INLINE void weigh_values(const DecodeItem& item, const float* p, float* o, i
   }
 }
 
-// Runs body(element of the keys' type).
+// Calls body with a value of the keys' element type.
 template <typename Body>
 HWY_INLINE void with_keys(DType dtype, const Body& body) {
   if (dtype == DType::f32) return body(float());

@@ -25,7 +25,7 @@ class Bf16Forward {
   void store(int64_t lane, void* o, float* lse, int64_t rows);
 
  private:
-  // The scores of a strip and `keys` keys from `begin` of the tile on.
+  // The scores of a strip with `keys` keys of the tile from `begin`.
   float* score(int64_t lane, int64_t begin, int64_t keys);
 
   AttentionShape shape_;
@@ -33,7 +33,7 @@ class Bf16Forward {
   int64_t width_;
   std::array<RowsAhead, 2> ahead_;
   ScoreDropout dropout_;
-  std::array<RowKeys<kStrip>, kLanes> row_keys_;  // of the lanes, where scores are dropped
+  std::array<RowKeys<kStrip>, kLanes> row_keys_;  // by lane; used if scores are dropped
 };
 
 extern template class Bf16Forward<Bf16Amx>;

@@ -3,14 +3,14 @@
 // An Engine is built per thread from (const ForwardCall&, std::byte* block) and has
 //   static int64_t bytes(const AttentionShape&)                        bytes of its block
 //   static constexpr int64_t kKeys                                     keys of a tile, a multiple of 32
-//   void announce(const RowsAhead& q, const RowsAhead& o)              hint: what the next task reads, this one writes
+//   void announce(const RowsAhead& q, const RowsAhead& o)              hint: q rows of the next task, o rows of this one
 //   void load_queries(int64_t lane, const void* q, int64_t rows, int64_t scores)   starts a strip of at most kStrip
 //                                                                      queries; `scores` is its first row of scores
-//   void load_keys(const void* k, const void* v, int64_t count)        the tile that the next steps read
-//   void step(int64_t lane, const StripStep&)                          one strip against (a part of) the tile
+//   void load_keys(const void* k, const void* v, int64_t count)        the tile of the next steps
+//   void step(int64_t lane, const StripStep&)                          one strip with (a part of) the tile
 //   void store(int64_t lane, void* o, float* lse, int64_t rows)        ends the strip; lse may be null
-// Online softmax after FlashAttention-2 (Dao 2023). A strip always meets the same tiles in the same order, so its
-// result depends neither on the team nor on the batch.
+// Online softmax after FlashAttention-2 (Dao 2023). A strip is always computed with the same tiles in the same order,
+// so its result depends neither on the team nor on the batch.
 #pragma once
 
 #include <algorithm>
@@ -34,14 +34,14 @@ struct ForwardCall {
   const void* k = nullptr;
   const void* v = nullptr;
   void* o = nullptr;     // of q's dtype
-  float* lse = nullptr;  // or null
+  float* lse = nullptr;  // may be null
   std::byte* scratch = nullptr;
   RowMask mask = {};
   ScoreDropout dropout = {};
 };
 
-// The rows [begin, end) of the tile against a strip; column c sees the rows [visible_begin + c, visible_end + c), and
-// where `segmented` those from starts[c] on.
+// The rows [begin, end) of the tile with a strip; column c sees rows [visible_begin + c, visible_end + c) and, if
+// `segmented`, of these only the ones from starts[c].
 struct StripStep {
   int64_t tile = 0;  // key of row 0
   int32_t begin = 0;
@@ -49,21 +49,21 @@ struct StripStep {
   int32_t visible_begin = 0;
   int32_t visible_end = 0;
   bool masked = false;     // some row of [begin, end) is hidden from some column
-  bool segmented = false;  // some of these by its segment
+  bool segmented = false;  // some of them because of segments
   std::array<int32_t, kStrip> starts{};
 
-  // Whether some of the rows [first, last) is hidden from some column.
+  // Whether any of the rows [first, last) is hidden from any column.
   bool hides(int32_t first, int32_t last) const {
     return last > end || visible_end < last || visible_begin + kStrip - 1 > first ||
            (segmented && *std::max_element(starts.begin(), starts.end()) > first);
   }
 };
 
-// Far outside every tile, yet safe to add a column to.
+// Far outside every tile, but safe to add a column to.
 constexpr int32_t kUnlimited = 1 << 29;
 
-// A strip of `rows` queries from position `position` against the `count` keys from `tile` on; begin >= end when
-// nothing is visible.
+// The step of a strip of `rows` queries from `position` with the `count` keys from `tile`; begin >= end if nothing is
+// visible.
 inline StripStep strip_step(const AttentionShape& shape, int64_t position, int64_t rows, int64_t tile, int64_t count) {
   const auto relative = [&](int64_t key) {
     return static_cast<int32_t>(std::clamp<int64_t>(key - tile, -kUnlimited, kUnlimited));
@@ -164,7 +164,7 @@ void run_forward_task(Engine& engine, const ForwardCall& call, const ForwardTask
   });
 }
 
-// The rows of q, or of o, of a task.
+// The task's rows of q or o, for prefetching.
 inline RowsAhead rows_of_task(const ForwardCall& call, const ForwardTask& task, const void* base) {
   const AttentionShape& shape = call.shape;
   const int64_t head_bytes = shape.dim * dtype_bytes(call.q_dtype);

@@ -25,7 +25,7 @@ class SimdForward {
     DType kv_dtype;
     ForwardSimdBlock block;
     ScoreDropout dropout;
-    std::array<RowKeys<kStrip>, kLanes> row_keys;  // of the lanes, where scores are dropped
+    std::array<RowKeys<kStrip>, kLanes> row_keys;  // by lane; used if scores are dropped
   };
 
  protected:

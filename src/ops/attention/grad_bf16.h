@@ -28,7 +28,7 @@ class Bf16Grad {
   void end();
 
  private:
-  // The keys [begin, end) of the tile against the strips [first, last).
+  // The keys [begin, end) of the tile with the strips [first, last).
   struct Range {
     int64_t begin = kGradKeysBf16;
     int64_t end = 0;
@@ -36,7 +36,7 @@ class Bf16Grad {
     int64_t last = 0;
   };
   static Range range_of(std::span<const StripStep> steps);
-  // The probabilities and the gradient of the scores, of a strip and the 32 keys from `key` of the tile on.
+  // Computes the probabilities and the gradient of the scores for a strip and the 32 keys of the tile from `key`.
   void differentiate(int64_t tile, int64_t strip, int64_t key, const StripStep& step);
   void add_to_dq(int64_t tile, int64_t strip, const StripStep& step);
   void add_to_keys(int64_t tile, const Range& range);
@@ -46,7 +46,7 @@ class Bf16Grad {
   int64_t width_;
   std::array<RowsAhead, 4> ahead_;
   ScoreDropout dropout_;
-  RowKeys<kColumns> row_keys_;  // of the query tile, where scores are dropped
+  RowKeys<kColumns> row_keys_;  // of the query tile; used if scores are dropped
 };
 
 extern template class Bf16Grad<Bf16Amx>;

@@ -1,7 +1,7 @@
 // How the gradient of attention is cut into units, query tiles and key tiles; the arithmetic is the engine's.
 //
 // A unit is a contiguous share of the (query head, query tile) pairs of one kv head. It sums dk and dv in fp32 over its
-// pairs in a fixed order; the units of a kv head are then added in order. Shares depend on the shape and segments of
+// pairs in a fixed order; then the units of a kv head are added in order. Shares depend on the shape and segments of
 // one batch row and on the team's size, so that repeated runs, and a row computed in another batch, give the same bits.
 //
 // An Engine is built per unit from (const GradCall&, std::byte* block) and has
@@ -14,8 +14,8 @@
 //   void step(int64_t tile, int64_t count, std::span<const StripStep>)   keys [tile, tile + count), a step per strip
 //   void store_queries(void* dq, int64_t rows)
 //   void end()                                       the unit's sums are complete
-// and its block starts with dk and dv, from end() on as grad_simd_block has them. Recomputation of the probabilities
-// and the order of the five products after FlashAttention-2 (Dao 2023).
+// and its block starts with dk and dv, laid out as in grad_simd_block once end() has run. Recomputation of the
+// probabilities and the order of the five products follow FlashAttention-2 (Dao 2023).
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ namespace headroom {
 struct GradCall {
   AttentionShape shape;
   DType dtype = DType::f32;
-  int threads = 1;  // that the scratch was booked for
+  int threads = 1;  // the number of threads for which the scratch was booked
   const void* q = nullptr;
   const void* k = nullptr;
   const void* v = nullptr;
@@ -55,11 +55,11 @@ struct QueryTile {
   int64_t scores = 0;  // its first row of scores
 };
 
-// Adds the units of `groups` kv heads from `first_group` on and writes dk and dv. Units are `unit_bytes` apart.
+// Adds the units of `groups` kv heads from `first_group` and writes dk and dv. Units are `unit_bytes` apart.
 void join_units(const GradCall& call, int64_t first_group, const GradWave& wave, int64_t unit_bytes);
 
-// Splits the (head, tile) pairs of one kv head into `parts` contiguous shares of about the same number of visible
-// pairs.
+// Splits the (head, tile) pairs of one kv head into `parts` contiguous shares with about the same number of visible
+// (query, key) pairs.
 class GradShares {
  public:
   GradShares(const AttentionShape& shape, int64_t columns, int64_t parts)

@@ -28,7 +28,7 @@ class SimdGrad {
     const void* k;  // the kv head's first row
     const void* v;
     ScoreDropout dropout;
-    RowKeys<kColumns> row_keys;  // of the query tile, where scores are dropped
+    RowKeys<kColumns> row_keys;  // of the query tile; used if scores are dropped
   };
 
  protected:

@@ -1,4 +1,4 @@
-// Plain kernels for every legal call: one row at a time, double arithmetic.
+// Reference kernels for every legal call: one row at a time, in double arithmetic.
 #pragma once
 
 #include "ops/attention/forward_driver.h"

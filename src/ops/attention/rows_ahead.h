@@ -1,4 +1,4 @@
-// Memory that a kernel is about to read or write, brought near the core row by row while it computes.
+// Prefetches memory that a kernel is about to read or write, row by row while it computes.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace headroom {
 
-// Rows of `bytes` bytes, `stride` bytes apart. A hint only: rows that are left out cost time, nothing else.
+// Rows of `bytes` bytes, `stride` bytes apart. Only a hint: rows that are left out cost time but change nothing.
 class RowsAhead {
  public:
   RowsAhead() = default;

@@ -13,7 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace headroom {
 namespace HWY_NAMESPACE {
 
-// What is dropped from a vector of queries, key after key: apply(), then again() where two values share a fate.
+// Applies dropout to vectors of queries, key by key: apply(), then again() for another value with the same draw.
 class DroppedColumns {
   using Bits = hn::Vec<hn::RebindToUnsigned<VectorTag>>;
 
@@ -25,7 +25,7 @@ class DroppedColumns {
         below_(hn::Set(kWhole, static_cast<int32_t>(below))),
         bits_(low_) {}
 
-  // `value` or 0. Keys come in order, the first one even.
+  // `value` or 0. Call with consecutive keys; the first is even.
   HWY_INLINE Vector apply(Vector value, int64_t key) {
     if (key % 2 == 0) {
       const auto first = mix32_lanes(kBits, hn::Add(low_, hn::Set(kBits, static_cast<uint32_t>(key / 2))));
@@ -37,7 +37,7 @@ class DroppedColumns {
     dropped_ = hn::RebindMask(VectorTag(), hn::Lt(own, below_));
     return again(value);
   }
-  // The same for another value of that key.
+  // The same for another value of the same key.
   HWY_INLINE Vector again(Vector value) const { return hn::IfThenZeroElse(dropped_, value); }
 
  private:

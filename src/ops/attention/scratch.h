@@ -1,8 +1,8 @@
-// Scratch of the attention kernels, one formula for the plan and for the kernels that carve it.
+// Scratch of the attention kernels: the plan and the kernels that carve it use the same formulas.
 //
-// Forward and cached attention: a fixed block per thread, whatever the length of the sequence. Gradient: a fixed block
-// per thread, and fp32 sums of dk and dv for one kv head per thread (2 x S x d floats), which make one pass over the
-// five products possible. Decoding: one partial result per head and chunk of keys.
+// Forward and cached attention: a fixed block per thread, whatever the sequence length. Gradient: a fixed block per
+// thread, and fp32 sums of dk and dv for one kv head per thread (2 x S x d floats), so that one pass computes all five
+// products. Decoding: one partial result per head and chunk of keys.
 #pragma once
 
 #include <algorithm>
@@ -22,17 +22,17 @@ namespace headroom {
 constexpr int64_t kStrip = 32;
 // Keys per step of the forward kernels.
 constexpr int64_t kKeyTile = 128;
-// Likewise with bf16 products; scores exist of kScoreKeys of them at a time, which fit the first-level cache.
+// The same with bf16 products. Scores exist for kScoreKeys keys at a time, so that they fit into the L1 cache.
 constexpr int64_t kBf16Keys = 512;
 constexpr int64_t kScoreKeys = 64;
-// Strips that a forward task carries over one packed tile of keys.
+// Strips of a forward task that share one packed tile of keys.
 constexpr int64_t kLanes = 12;
 // Keys per step of the gradient kernels, and strips of one query tile.
 constexpr int64_t kGradKeys = 64;
 constexpr int64_t kGradKeysBf16 = 128;
 constexpr int64_t kGradStripsSimd = 2;
 constexpr int64_t kGradStripsBf16 = 4;
-// Keys per partial result when decoding.
+// Keys per partial result in decoding.
 constexpr int64_t kDecodeChunk = 128;
 // Largest head dimension of the fast kernels.
 constexpr int64_t kMaxFastDim = 256;
@@ -53,8 +53,8 @@ inline LaneGrid lane_grid(const AttentionShape& shape) {
   return grid;
 }
 
-// How the gradient spreads one kv head over the team. A wave has `groups` kv heads in `parts` parts each, one part
-// per thread. Depends on kv_heads and the team alone, so that a row's result does not depend on the batch.
+// How the gradient spreads kv heads over the team. A wave is `groups` kv heads in `parts` parts each, one part per
+// thread. It depends only on kv_heads and the team, so that a row's result does not depend on the batch.
 struct GradWave {
   int64_t groups = 1;
   int64_t parts = 1;
@@ -76,7 +76,7 @@ struct ForwardSimdBlock {
   float* scores;   // [kKeyTile][kStrip]
   float* k;        // [kKeyTile][dim]: the tile of keys
   float* v;
-  // Packed for exact products, else null: q of the lanes, k, v, and the probabilities of a strip.
+  // Packed for exact products, else null: q of all lanes, k, v, and the probabilities of a strip.
   std::byte* exact_q;
   std::byte* exact_k;
   std::byte* exact_v;
@@ -94,7 +94,7 @@ inline ForwardSimdBlock forward_simd_block(Carver& carver, const AttentionShape&
   block.v = carver.take<float>(kKeyTile * dim);
   return block;
 }
-// The same, with f32 products on tiles.
+// The same with f32 products on AMX tiles.
 inline ForwardSimdBlock forward_exact_block(Carver& carver, const AttentionShape& shape) {
   const int64_t lanes = lane_grid(shape).count(), dim = padded_dim(shape.dim);
   ForwardSimdBlock block = forward_simd_block(carver, shape);
@@ -132,7 +132,7 @@ inline ForwardBf16Block forward_bf16_block(Carver& carver, const AttentionShape&
   return block;
 }
 
-// Rows of the sums of dk and dv: whole steps of every gradient kernel.
+// Rows of the sums of dk and dv: rounded up to whole steps of every gradient kernel.
 inline int64_t grad_sum_rows(const AttentionShape& shape) { return align_up(shape.keys, kGradKeysBf16); }
 
 // Gradient, fp32 arithmetic: one per unit of a wave.
@@ -150,8 +150,8 @@ struct GradSimdBlock {
   float* rowsum;  // [columns], rowsum(do * o)
   float* k;       // [kGradKeys][dim]
   float* v;
-  // Packed for exact products, else null: k, v and k transposed of the kv head by steps of keys; q and grad_o of the
-  // query tile as right operands of either side; p and ds of a step as left operands, ds as right one.
+  // Packed for exact products, else null: k, v and transposed k of the kv head, in steps of keys; q and grad_o of the
+  // query tile as right operands in both orientations; p and ds of a step as left operands, ds also as a right one.
   std::byte* exact_k;
   std::byte* exact_v;
   std::byte* exact_k_t;
@@ -182,7 +182,7 @@ inline GradSimdBlock grad_simd_block(Carver& carver, const AttentionShape& shape
   block.v = carver.take<float>(kGradKeys * dim);
   return block;
 }
-// The same, with f32 products on tiles.
+// The same with f32 products on AMX tiles.
 inline GradSimdBlock grad_exact_block(Carver& carver, const AttentionShape& shape) {
   const int64_t dim = padded_dim(shape.dim), columns = kGradStripsSimd * kStrip, rows = grad_sum_rows(shape);
   GradSimdBlock block = grad_simd_block(carver, shape);
@@ -263,7 +263,7 @@ int64_t block_bytes(Block (*carve)(Carver&, const AttentionShape&), const Attent
   return counter.used();
 }
 
-// A block that begins at `at`.
+// Carves a block that begins at `at`.
 template <typename Block>
 Block carve_block(Block (*carve)(Carver&, const AttentionShape&), const AttentionShape& shape, std::byte* at) {
   Carver carver(at);
@@ -273,7 +273,7 @@ Block carve_block(Block (*carve)(Carver&, const AttentionShape&), const Attentio
 // The reference kernels keep three rows of doubles per thread.
 inline int64_t reference_row_bytes(const AttentionShape& shape) { return align_up(3 * shape.dim * 8, 64); }
 
-// Largest need of any implementation, for attention and for cached attention with more than one query.
+// The largest need of any implementation, for attention and for cached attention with more than one query.
 inline int64_t forward_scratch(const AttentionShape& shape, DType dtype, const DeviceFacts& facts) {
   int64_t bytes = reference_row_bytes(shape);
   if (facts.capabilities.has(kAvx2) && shape.dim <= kMaxFastDim) {

@@ -10,15 +10,15 @@
 
 namespace headroom {
 
-// What hides keys besides the order of tokens, one of: how many keys each batch row has, the others being padding; for
-// each query of each batch row the first key of its segment (never more than its own position, never falling along a
-// row). Null: nothing.
+// What hides keys besides the order of tokens. At most one is set: the number of keys of each batch row, the rest being
+// padding; or, for each query of each batch row, the first key of its segment (at most its own position, never
+// decreasing along a row).
 struct RowMask {
   const int32_t* lengths = nullptr;  // [batch]
   const int32_t* starts = nullptr;   // [batch, queries]; self-attention only
 };
 
-// One attention call. Query t of a batch row sits at position `offset + t` (offset is 0 but for cached attention) and
+// One attention call. Query t of a batch row is at position `offset + t` (offset is 0 except for cached attention) and
 // sees the keys [keys_begin(position), keys_end(position)).
 struct AttentionShape {
   int64_t batch = 0;
@@ -28,11 +28,11 @@ struct AttentionShape {
   int64_t kv_heads = 0;
   int64_t dim = 0;  // of one head
   bool causal = true;
-  int64_t window = 0;  // keys a query sees at most, itself included; 0 = no limit
+  int64_t window = 0;  // most keys that a query sees, itself included; 0 = no limit
   double scale = 1;
   double softcap = 0;               // c > 0: a scaled score s becomes c tanh(s / c)
   bool any_order = false;           // cuDNN may sum in any order (kCudnnAnyOrder)
-  int64_t limit = INT64_MAX;        // keys from here on are padding
+  int64_t limit = INT64_MAX;        // keys from this one on are padding
   const int32_t* starts = nullptr;  // of the row's queries, or null
 
   // The shape for a batch row; a row has at least one key.
@@ -45,7 +45,7 @@ struct AttentionShape {
 
   // Query heads per kv head.
   int64_t group() const { return heads / kv_heads; }
-  // First key of the segment of a query.
+  // First key of the segment of the query at `position`.
   int64_t segment_begin(int64_t position) const {
     return starts ? std::clamp<int64_t>(starts[position], 0, position) : 0;
   }
@@ -59,8 +59,8 @@ struct AttentionShape {
   }
 };
 
-// The shape of `attention` (q, k, v), `attention_grad` (q, k, v, ...) and `attention_cached` (q, kcache, vcache, ...),
-// whose types infer() has accepted.
+// The shape of `attention` (q, k, v), `attention_grad` (q, k, v, ...) or `attention_cached` (q, kcache, vcache, ...),
+// for types that infer() has accepted.
 inline AttentionShape attention_shape(const OpCall& call) {
   const ConcreteType& q = call.inputs[0];
   AttentionShape shape;
@@ -78,8 +78,8 @@ inline AttentionShape attention_shape(const OpCall& call) {
   return shape;
 }
 
-// Places of the inputs of `attention`, or with `gradient` of `attention_grad`, behind those that every call has: the
-// run's hyper-parameters where probabilities are dropped, then what masks. 0: the call has no such input.
+// Indices of the optional inputs of `attention` or, with `gradient`, `attention_grad`, after those that every call has:
+// the run's hyper-parameters if probabilities are dropped, then the mask. 0: the call has no such input.
 struct OptionalInputs {
   size_t hyper = 0;
   size_t mask = 0;
@@ -91,7 +91,7 @@ struct OptionalInputs {
   }
 };
 
-// Pairs (query, key) of one head that see each other, with the first query at position `first`; segments apart.
+// The visible (query, key) pairs of one head, with the first query at position `first`; ignores segments.
 inline double visible_pairs(const AttentionShape& shape, int64_t first) {
   const double queries = static_cast<double>(shape.queries);
   if (!shape.causal) return queries * static_cast<double>(shape.keys);
@@ -103,7 +103,7 @@ inline double visible_pairs(const AttentionShape& shape, int64_t first) {
   return seen - triangle(first + shape.queries - shape.window) + triangle(first - shape.window);
 }
 
-// The same for the `rows` queries from `first` on of self-attention, within their segments.
+// The same for the `rows` queries from `first` of self-attention, within their segments.
 inline double visible_pairs_of(const AttentionShape& shape, int64_t first, int64_t rows) {
   if (!shape.starts) {
     AttentionShape piece = shape;

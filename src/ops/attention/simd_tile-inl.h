@@ -26,7 +26,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using VectorTag = hn::ScalableTag<float>;
 using Vector = hn::Vec<VectorTag>;
 
-// A matrix of which element (i, j) is data[i * row + j * column].
+// A matrix with element (i, j) at data[i * row + j * column].
 struct Operand {
   const float* data;
   int64_t row;
@@ -38,7 +38,7 @@ HWY_INLINE Vector exp2_of(Vector x) {
   const VectorTag d;
   const hn::RebindToUnsigned<VectorTag> bits;
   const Vector shift = hn::Set(d, 12582912.0f + 127.0f);  // the sum's low bits are the biased exponent
-  // A NaN stays one: x86-64's maximum is then its right operand, arm64's is the number.
+  // NaN stays NaN: given one, x86-64's maximum returns its right operand, arm64's the number.
   const Vector lowest = hn::Set(d, -127.0f);
   x = HWY_ARCH_X86 ? hn::Max(lowest, x) : hn::IfThenElse(hn::Lt(x, lowest), lowest, x);
   const Vector rounded = hn::Add(x, shift);
@@ -51,7 +51,7 @@ HWY_INLINE Vector exp2_of(Vector x) {
   return hn::Mul(p, hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(bits, rounded))));
 }
 
-// `count` products of queries and keys -> cap tanh(factor x), whole vectors.
+// `count` products of queries and keys -> cap tanh(factor x). Processes whole vectors.
 HWY_INLINE void cap_scores(float* scores, int64_t count, float factor, float cap) {
   const VectorTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -93,8 +93,8 @@ constexpr int kBlockRows = 12;
 constexpr int kBlockRows = 6;
 #endif
 
-// c[rows x columns] [+]= a[rows x depth] b[depth x columns]; columns is a multiple of 32, the right operands are
-// contiguous along a row.
+// c[rows x columns] [+]= a[rows x depth] b[depth x columns]. `columns` is a multiple of 32; b and c are contiguous
+// along a row.
 HWY_INLINE void multiply(const Operand& a, const float* b, int64_t b_row, float* c, int64_t c_row, int64_t rows,
                          int64_t columns, int64_t depth, bool add) {
   const int64_t step = 2 * static_cast<int64_t>(hn::Lanes(VectorTag()));
@@ -160,7 +160,7 @@ HWY_INLINE void widen(const void* from, DType dtype, float* HWY_RESTRICT to, int
   for (; i < count; ++i) to[i] = static_cast<float>(source[i]);
 }
 
-// Rounds to nearest even.
+// Multiplies by `factor` and rounds to nearest even.
 HWY_INLINE void narrow(const float* HWY_RESTRICT from, void* to, DType dtype, int64_t count, float factor) {
   const VectorTag d;
   const hn::Rebind<uint16_t, VectorTag> half;
@@ -194,7 +194,8 @@ HWY_INLINE void narrow(const float* HWY_RESTRICT from, void* to, DType dtype, in
   for (; i < count; ++i) target[i] = bfloat16(from[i] * factor);
 }
 
-// `rows` rows of `dim` elements, `stride` apart, as fp32 rows of `width` with zeros behind; and zero rows up to `all`.
+// `rows` rows of `dim` elements, `stride` apart, as fp32 rows of `width`, padded with zeros; then zero rows up to
+// `all`.
 HWY_INLINE void gather_rows(const void* from, DType dtype, int64_t stride, int64_t rows, int64_t all, int64_t dim,
                             float* to, int64_t width) {
   const std::byte* source = static_cast<const std::byte*>(from);
@@ -210,7 +211,7 @@ struct ColumnMask {
   int32_t begin;
   int32_t end;
   const int32_t* starts;  // of the columns' segments, or null
-  // `hidden` where column `first + lane` does not see `row`.
+  // `hidden` in lanes whose column, `first + lane`, does not see `row`.
   HWY_INLINE Vector apply(Vector value, Vector hidden, int32_t row, int32_t first) const {
     const VectorTag d;
     const hn::RebindToSigned<VectorTag> whole;
