@@ -3,7 +3,7 @@
 // An Engine is built per thread from (const ForwardCall&, std::byte* block) and has
 //   static int64_t bytes(const AttentionShape&)                        bytes of its block
 //   static constexpr int64_t kKeys                                     keys of a tile, a multiple of 32
-//   void announce(const RowsAhead& q, const RowsAhead& o)              hint: q rows of the next task, o rows of this one
+//   void announce(const RowsAhead& q, const RowsAhead& o)              hint: q of the next task, o of this one
 //   void load_queries(int64_t lane, const void* q, int64_t rows, int64_t scores)   starts a strip of at most kStrip
 //                                                                      queries; `scores` is its first row of scores
 //   void load_keys(const void* k, const void* v, int64_t count)        the tile of the next steps

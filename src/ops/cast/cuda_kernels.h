@@ -1,4 +1,4 @@
-// Launcher of the conversion's device code.
+// Launcher of the conversion kernel on the device.
 #pragma once
 
 #include "ops/cuda/launch.h"

@@ -1,5 +1,5 @@
-// Rules of the conversion between f32 and bf16 or f16 (round to nearest even). A second input is storage of the
-// result's type that the result takes over: a persistent copy refreshed in place.
+// Rules of the conversion between f32 and bf16 or f16 (round to nearest even). An optional second input, of the
+// result's type, is storage that the result uses: a persistent copy refreshed in place.
 #include <memory>
 
 #include "ir/vjp.h"

@@ -1,4 +1,4 @@
-// bf16 products on AMX tiles: 32 x 32 results in four tiles, two of A and two of B per 32 steps of the depth. f32
+// bf16 products on AMX tiles: a 32 x 32 result in four tiles, with two of A and two of B per 32 steps of the depth. f32
 // operands are rounded to bf16 while they are packed, or split into two or three bf16 parts.
 #include <algorithm>
 #include <cstring>
@@ -21,7 +21,7 @@ using amx::kTileBytes;
 using amx::multiply_step;
 using amx::SplitBlock;
 
-// Where operands come from: 32 numbers of memory, those of `mask`, as bf16 words.
+// How operands are loaded: 32 numbers from memory, those in `mask`, as bf16 words.
 struct Words {
   using Number = uint16_t;
   HEADROOM_AMX static __m512i load(__mmask32 mask, const Number* from) { return _mm512_maskz_loadu_epi16(mask, from); }
@@ -37,7 +37,7 @@ struct Rounded {
   }
 };
 
-// The rows of memory are lanes: 16 of them from `lane`, 32 steps from `step`.
+// For rows of memory that are lanes: loads 16 of them from `lane`, 32 steps from `step`.
 template <typename Source>
 HEADROOM_AMX inline void load_lanes(const PackCall& call, int64_t lane, int64_t step, __m512i (&r)[16]) {
   const auto* base =
@@ -47,8 +47,8 @@ HEADROOM_AMX inline void load_lanes(const PackCall& call, int64_t lane, int64_t 
     r[i] = lane + i < call.lanes ? Source::load(mask, base + i * call.stride) : _mm512_setzero_si512();
 }
 
-// The rows of memory are steps: 16 pairs of them, 32 lanes from `lane`, as dwords that pair two steps of a lane. low[p]
-// has lanes 0-3, 8-11, 16-19, 24-27 of pair p, high[p] the others.
+// For rows of memory that are steps: loads 16 pairs of them, 32 lanes from `lane`, as dwords that pair two steps of a
+// lane. low[p] has lanes 0-3, 8-11, 16-19, 24-27 of pair p, high[p] the others.
 template <typename Source>
 HEADROOM_AMX inline void load_pairs(const PackCall& call, int64_t lane, int64_t step, __m512i (&low)[16],
                                     __m512i (&high)[16]) {
@@ -68,7 +68,7 @@ HEADROOM_AMX inline void store_tile(const __m512i (&r)[16], std::byte* to) {
   for (int i = 0; i < 16; ++i) _mm512_store_si512(to + 64 * i, r[i]);
 }
 
-// The way through the pairs of tiles of a call, in the order of memory.
+// Iterates over the pairs of tiles of a call, in the order of memory.
 struct TilePair {
   int64_t lane = 0;
   int64_t step = 0;
@@ -96,9 +96,9 @@ struct TilePair {
   }
 };
 
-constexpr int64_t kPairsAhead = 4;  // brought near while a pair is packed
+constexpr int64_t kPairsAhead = 4;  // prefetched while a pair is packed
 
-// body(lane, step, to) for every pair of tiles; 32 steps of a strip take `step_bytes`.
+// Calls body(lane, step, to) for every pair of tiles; 32 steps of a strip take `step_bytes`.
 template <typename Body>
 HEADROOM_AMX inline void each_tile_pair(const PackCall& call, int64_t step_bytes, Body body) {
   TilePair pair, ahead;
@@ -166,7 +166,7 @@ HEADROOM_AMX void pack_b(const PackCall& call) {
   });
 }
 
-// bf16 as it is, f32 rounded.
+// Packs bf16 as it is and f32 rounded.
 HEADROOM_AMX void pack_any_a(const PackCall& call) {
   (call.dtype == DType::f32 ? pack_a<Rounded> : pack_a<Words>)(call);
 }
@@ -201,7 +201,7 @@ HEADROOM_AMX void pack_split_b(const PackCall& call) {
   });
 }
 
-// Walks the lines of a region, a few at each of `steps`.
+// Prefetches the lines of a region, a few at each of `steps`.
 class Walk {
  public:
   Walk(const NearLines& region, int64_t steps)
@@ -220,7 +220,7 @@ class Walk {
     }
   }
 
-  // From the beginning again, `bytes` beyond it.
+  // Starts again, `bytes` bytes after the previous beginning.
   void go_on(int64_t bytes) {
     if (rows_ == 0) return;
     at_ += bytes - (rows_ - left_) * stride_;
@@ -246,7 +246,7 @@ HEADROOM_AMX inline __m512 finished(const FinishCall& call, int64_t row, int64_t
 }
 
 HEADROOM_AMX void finish_tile(const FinishCall& given) {
-  const FinishCall call = given;  // which no store changes
+  const FinishCall call = given;  // a copy, which stores cannot change
   const __mmask32 mask = first_words(call.cols);
   const __mmask16 low = static_cast<__mmask16>(mask), high = static_cast<__mmask16>(mask >> 16);
   for (int64_t row = 0; row < call.rows; ++row) {
@@ -279,7 +279,7 @@ struct SplitSteps {
 
 template <typename Steps>
 HEADROOM_AMX void multiply_tiles(const TileCall& given) {
-  const TileCall call = given;  // which no store changes
+  const TileCall call = given;  // a copy, which stores cannot change
   const int64_t steps = call.depth / 32, a_stride = call.a_stride ? call.a_stride : 64;
   const int64_t a_step = call.a_stride ? 64 : Steps::kBytes;
   Walk strip(call.ahead[0], steps * call.tiles), written(call.ahead[1], steps), read(call.ahead[2], steps);
@@ -304,7 +304,7 @@ HEADROOM_AMX void multiply_tiles(const TileCall& given) {
   }
 }
 
-// 16 rows of c [rows, cols] (+ addend) = the columns `row` and on of the transposed sums [cols, rows].
+// 16 rows of c [rows, cols] from `row` = the same columns of the transposed sums [cols, rows] (+ addend).
 HEADROOM_AMX void transpose_rows(const float* sums, const MatmulSize& size, int64_t row, const float* addend,
                                  float* c) {
   const int64_t rows = std::min<int64_t>(16, size.rows - row);
@@ -326,7 +326,7 @@ HEADROOM_AMX void transpose_rows(const float* sums, const MatmulSize& size, int6
   }
 }
 
-// Runs the transposed product into scratch, then turns it round.
+// Computes the transposed product in scratch, then transposes it.
 class TransposedMatmul final : public Matmul {
  public:
   TransposedMatmul(std::unique_ptr<Matmul> product, const MatmulSpec& spec)
@@ -369,7 +369,7 @@ TileOffer offer_amx_tiles(const MatmulSpec& spec, const DeviceFacts& facts) {
 
 namespace {
 
-// To pack three parts of the other operand takes as long as fp32 needs for a few rows or columns.
+// With so few rows or columns, packing three parts of the other operand takes as long as the product in fp32.
 bool too_small_to_split(const MatmulSpec& spec) {
   return spec.operand == DType::f32 && spec.multiply == Multiply::full && std::min(spec.size.rows, spec.size.cols) < 32;
 }

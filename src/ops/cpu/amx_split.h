@@ -1,6 +1,6 @@
 // f32 numbers as sums of bf16 numbers, packed for AMX tiles and multiplied (Henry, Tang and Heinecke, "Leveraging the
 // bfloat16 artificial intelligence datatype for higher-precision computations", 2019, section II). Three parts have all
-// 24 bits. Parts of 32 rows of A or columns of B and 32 steps of the depth lie kStepBytes apart.
+// 24 bits. For 32 rows of A or columns of B and 32 steps of the depth, the parts are kStepBytes apart.
 #pragma once
 
 #include "ops/cpu/amx.h"
@@ -10,8 +10,8 @@
 
 namespace headroom::amx {
 
-// 16 numbers of f32 as the sums of kParts numbers each, of which the upper halves are bf16. All but the last are
-// rounded to the nearest, so that what is left out is small; what is not finite has one part.
+// Splits 16 f32 numbers into sums of kParts numbers each, whose upper halves are bf16. Parts are rounded to nearest,
+// which keeps the rest small. A number that is not finite has one part.
 template <int kParts>
 HEADROOM_AMX_INLINE inline void split_numbers(__m512 number, __m512i (&parts)[kParts]) {
   constexpr int kNotFinite = 0x99;  // quiet and signalling NaN, both infinities
@@ -24,13 +24,13 @@ HEADROOM_AMX_INLINE inline void split_numbers(__m512 number, __m512i (&parts)[kP
     parts[part] = _mm512_and_si512(_mm512_add_epi32(_mm512_castps_si512(rest), half), upper);
     rest = _mm512_sub_ps(rest, _mm512_castsi512_ps(parts[part]));
   }
-  // Two parts leave more than eight bits, three do not.
+  // The rest has more than eight bits after one part, so it is rounded; after two parts it fits.
   parts[kParts - 1] = _mm512_castps_si512(rest);
   if constexpr (kParts == 2) parts[1] = _mm512_add_epi32(parts[1], half);
 }
 
-// The parts of two vectors, as pairs of words: a tile's row of A from steps i and i + 16 of a lane, of B from those
-// steps of 16 lanes. Any order of the steps serves that is the same for A and B.
+// Stores the parts of two vectors as pairs of words. A row of a tile of A has steps i and i + 16 of a lane, one of B
+// these steps of 16 lanes. Any order of the steps works if A and B use the same.
 template <int kParts>
 HEADROOM_AMX_INLINE inline void store_split_row(__m512 first, __m512 second, std::byte* to) {
   __m512i low[kParts], high[kParts];
@@ -41,7 +41,7 @@ HEADROOM_AMX_INLINE inline void store_split_row(__m512 first, __m512 second, std
                        _mm512_mask_mov_epi16(_mm512_srli_epi32(low[part], 16), 0xaaaaaaaau, high[part]));
 }
 
-// 32 rows of memory, 32 numbers each, of which `rows` and those of the masks exist.
+// 32 rows of memory with 32 numbers each. Only `rows` rows and the numbers in the masks exist; the rest is zero.
 struct SplitBlock {
   const float* from;
   int64_t stride;
@@ -52,20 +52,20 @@ struct SplitBlock {
     return row < rows ? _mm512_maskz_loadu_ps(masks[half], from + row * stride + 16 * half) : _mm512_setzero_ps();
   }
 
-  // to[column] = a column of the 16 rows from `row` on, of the columns of one half.
+  // to[column] = a column of the 16 rows from `row`, for the columns of one half.
   HEADROOM_AMX void load_columns(int64_t row, int64_t half, __m512i (&to)[16]) const {
     for (int64_t i = 0; i < 16; ++i) to[i] = _mm512_castps_si512(load(row + i, half));
     transpose16(to);
   }
 };
 
-// The rows of memory as rows of A, for which they are lanes.
+// Rows of memory (lanes) as rows of A.
 template <int kParts>
 HEADROOM_AMX inline void split_rows(const SplitBlock& block, std::byte* to) {
   for (int64_t row = 0; row < 32; ++row) store_split_row<kParts>(block.load(row, 0), block.load(row, 1), to + 64 * row);
 }
 
-// As pairs of rows of B, for which they are steps.
+// Rows of memory (steps) as pairs of rows of B.
 template <int kParts>
 HEADROOM_AMX inline void split_pairs(const SplitBlock& block, std::byte* to) {
   for (int64_t pair = 0; pair < 16; ++pair)
@@ -73,7 +73,7 @@ HEADROOM_AMX inline void split_pairs(const SplitBlock& block, std::byte* to) {
       store_split_row<kParts>(block.load(pair, half), block.load(pair + 16, half), to + half * kTileBytes + 64 * pair);
 }
 
-// The columns of memory as rows of A, for which they are lanes; the rows are steps.
+// Columns of memory (lanes) as rows of A.
 template <int kParts>
 HEADROOM_AMX inline void split_columns(const SplitBlock& block, std::byte* to) {
   for (int64_t half = 0; half < 2; ++half) {
@@ -86,7 +86,7 @@ HEADROOM_AMX inline void split_columns(const SplitBlock& block, std::byte* to) {
   }
 }
 
-// As pairs of rows of B, for which they are steps; the rows are lanes.
+// Columns of memory (steps) as pairs of rows of B.
 template <int kParts>
 HEADROOM_AMX inline void split_column_pairs(const SplitBlock& block, std::byte* to) {
   for (int64_t half = 0; half < 2; ++half) {
@@ -107,7 +107,7 @@ HEADROOM_AMX inline void multiply_parts() {
   _tile_dpbf16ps(3, 5, 7);
 }
 
-// Part `part` of A, or of B, which passes the first-level cache by.
+// Loads part `part` of A. The next function loads one of B, with loads that bypass the L1 cache.
 HEADROOM_AMX inline void load_a_part(const std::byte* a, int64_t part) {
   _tile_loadd(4, a + part * kStepBytes, 64);
   _tile_loadd(5, a + part * kStepBytes + kTileBytes, 64);
@@ -118,8 +118,8 @@ HEADROOM_AMX inline void load_b_part(const std::byte* b, int64_t part) {
   _tile_stream_loadd(7, b + part * kStepBytes + kTileBytes, 64);
 }
 
-// 32 steps of operands in kParts parts, the products of parts i and j with i + j < kParts. Each differs from the one
-// before in one operand.
+// Multiplies 32 steps of operands in kParts parts: the products of parts i and j with i + j < kParts. Consecutive
+// products differ in one operand only.
 template <int kParts>
 HEADROOM_AMX inline void multiply_split_step(const std::byte* a, const std::byte* b) {
   if constexpr (kParts == 3) {

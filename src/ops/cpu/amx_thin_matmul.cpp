@@ -14,7 +14,7 @@ namespace {
 using amx::kStepBytes;
 using amx::kTileBytes;
 
-constexpr int64_t kTogether = 2;  // times 32 steps are multiplied before sums are kept
+constexpr int64_t kTogether = 2;  // groups of 32 steps that are multiplied before the sums are stored
 
 class AmxThinMatmul final : public Matmul {
  public:
@@ -32,11 +32,11 @@ class AmxThinMatmul final : public Matmul {
   }
 
  private:
-  // Columns of one cell, in blocks of 32, and its scratch.
+  // The columns of one cell, in blocks of 32, and its scratch.
   struct Cell {
     const uint16_t* b = nullptr;
     std::byte* a = nullptr;     // packed strips of 32 rows
-    std::byte* sums = nullptr;  // per block and 16 rows two tiles
+    std::byte* sums = nullptr;  // two tiles per block and 16 rows
     int64_t first = 0, blocks = 0;
   };
 
@@ -57,7 +57,7 @@ class AmxThinMatmul final : public Matmul {
         finish_row(cell, block, row, addend, static_cast<float*>(arguments.c));
   }
 
-  // kTogether times 32 steps of a block's columns.
+  // Adds kTogether times 32 steps for a block's columns.
   HEADROOM_AMX void add_block(const Cell& cell, int64_t step, int64_t block) const {
     alignas(64) std::byte packed[kTogether * kStepBytes];
     const int64_t parts = std::min(kTogether, cut_.steps - step);
@@ -84,7 +84,7 @@ class AmxThinMatmul final : public Matmul {
     }
   }
 
-  // Pairs of steps side by side: the first tile has columns 0-3, 8-11, 16-19, 24-27, the second the others.
+  // Interleaves pairs of steps: the first tile has columns 0-3, 8-11, 16-19, 24-27, the second the others.
   HEADROOM_AMX void interleave(const Cell& cell, int64_t step, int64_t block, std::byte* to) const {
     const int64_t col = (cell.first + block) * 32, stride = spec_.size.cols;
     const int64_t rows = std::min<int64_t>(32, spec_.size.depth - step * 32);
@@ -99,7 +99,7 @@ class AmxThinMatmul final : public Matmul {
     }
   }
 
-  // The columns of a row of sums in their order, plus the addend.
+  // Restores the order of the columns in a row of sums and adds the addend.
   HEADROOM_AMX void finish_row(const Cell& cell, int64_t block, int64_t row, const float* addend, float* c) const {
     const std::byte* sums = cell.sums + (block * cut_.row_tiles + row / 16) * kStepBytes + row % 16 * 64;
     const __m512 even = _mm512_load_ps(sums), odd = _mm512_load_ps(sums + kTileBytes);

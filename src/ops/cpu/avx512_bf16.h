@@ -1,11 +1,11 @@
-// Vector code of kernels with bf16 products: rearrangement of bf16 rows and the exponential, in AVX-512.
-// Only functions marked HEADROOM_AVX512_BF16 may call it. Nothing where HEADROOM_HAS_AVX512 stays undefined.
+// AVX-512 code for kernels with bf16 products: rearrangement of bf16 rows, and the exponential. Only functions marked
+// HEADROOM_AVX512_BF16 may call it. Empty if HEADROOM_HAS_AVX512 is not defined.
 #pragma once
 
 #if defined(__x86_64__)
 #define HEADROOM_HAS_AVX512 1
 
-// GCC 12 takes the deliberately undefined operands inside its own intrinsics for mistakes.
+// GCC 12 warns about operands that its own intrinsics leave undefined on purpose.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -29,7 +29,7 @@ HEADROOM_AVX512_BF16 inline __m512 widen_bf16(__m256i bits) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
 }
 
-// The first `count` of 32 words.
+// A mask of the first `count` of 32 words.
 HEADROOM_AVX512_BF16 inline __mmask32 first_words(int64_t count) {
   return count >= 32 ? ~__mmask32{0} : count <= 0 ? __mmask32{0} : (__mmask32{1} << count) - 1;
 }
@@ -38,18 +38,18 @@ HEADROOM_AVX512_BF16 inline __m512 widen_words(const uint16_t* from) {
   return widen_bf16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
 }
 
-// 32 columns of two fp32 vectors as one row of bf16, rounded to nearest even.
+// Two fp32 vectors as one row of 32 bf16 columns, rounded to nearest even.
 HEADROOM_AVX512_BF16 inline __m512i narrow_row(__m512 low, __m512 high) {
   return (__m512i)_mm512_cvtne2ps_pbh(high, low);
 }
 
-// The order that makes [even | odd] of narrow_row(even, odd) the words even[0], odd[0], even[1], ...
+// The permutation that turns [even | odd] of narrow_row(even, odd) into the words even[0], odd[0], even[1], ...
 HEADROOM_AVX512_BF16 inline __m512i interleaved_halves() {
   const __m512i even = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   return _mm512_or_si512(even, _mm512_slli_epi32(_mm512_add_epi32(even, _mm512_set1_epi32(16)), 16));
 }
 
-// 2^f on [-1/2, 1/2]: 1 + f p(f), where p interpolates (2^f - 1) / f. Relative error 7e-6 (bf16 keeps 4e-3), or 2e-7.
+// 2^f on [-1/2, 1/2]: 1 + f p(f), with p interpolating (2^f - 1) / f. Relative error 7e-6 (bf16 itself: 4e-3), or 2e-7.
 enum class Exponential { coarse, fine };
 template <Exponential kKind>
 HEADROOM_AVX512_BF16 inline __m512 exp2_of_fraction(__m512 f) {
@@ -90,11 +90,11 @@ HEADROOM_AVX512_BF16 inline __m512 fast_tanh(__m512 x) {
   const __m512 size = _mm512_div_ps(_mm512_sub_ps(one, e), _mm512_add_ps(one, e));
   const __m512 signed_size = _mm512_castsi512_ps(
       _mm512_ternarylogic_epi32(_mm512_castps_si512(size), _mm512_castps_si512(x), _mm512_set1_epi32(INT32_MIN), 0xf8));
-  // Not far: near zero, and NaN.
+  // NaN compares false, so it takes `near`, like small |x|.
   return _mm512_mask_mov_ps(near, _mm512_cmp_ps_mask(_mm512_abs_ps(x), _mm512_set1_ps(0.64f), _CMP_GE_OQ), signed_size);
 }
 
-// Transposes 16 x 16 elements of 32 bits held in r.
+// Transposes 16 x 16 32-bit elements held in r.
 HEADROOM_AVX512_BF16 inline void transpose16(__m512i (&r)[16]) {
   __m512i t[16];
   for (int i = 0; i < 16; i += 2) {
@@ -121,7 +121,7 @@ HEADROOM_AVX512_BF16 inline void transpose16(__m512i (&r)[16]) {
   }
 }
 
-// to[j][i] = from[i][j] for elements of 32 bits; rows and columns are multiples of 16.
+// to[j][i] = from[i][j] for 32-bit elements; rows and columns are multiples of 16.
 HEADROOM_AVX512_BF16 inline void transpose_words32(const void* from, int64_t from_row, int64_t rows, int64_t columns,
                                                    void* to, int64_t to_row) {
   for (int64_t i = 0; i < rows; i += 16) {
@@ -136,7 +136,7 @@ HEADROOM_AVX512_BF16 inline void transpose_words32(const void* from, int64_t fro
   }
 }
 
-// In-lane interleaving of two rows of 32 bf16 puts column `pair_column(i)` into pair i of (low, high).
+// In-lane interleaving of two rows of 32 bf16 puts column pair_column(i) into pair i of (low, high).
 inline int64_t pair_column(int64_t i) { return i % 16 / 4 * 8 + i % 4 + i / 16 * 4; }
 
 // to[j][i] = from[i][j] for bf16; rows and columns are multiples of 32.
@@ -161,7 +161,7 @@ HEADROOM_AVX512_BF16 inline void transpose_bf16(const uint16_t* from, int64_t fr
   }
 }
 
-// Pairs (even[c], odd[c]) in the order of the columns: `first` has columns 0-15, `second` 16-31.
+// Pairs (even[c], odd[c]) in the order of columns: `first` has columns 0-15, `second` 16-31.
 struct PairRow {
   __m512i first;
   __m512i second;
@@ -173,7 +173,8 @@ HEADROOM_AVX512_BF16 inline PairRow interleave_rows(__m512i even, __m512i odd) {
   return {_mm512_permutex2var_epi64(low, first, high), _mm512_permutex2var_epi64(low, second, high)};
 }
 
-// Rows of bf16 as the right operand of a product: pairs of rows interleaved; rows is even, columns a multiple of 32.
+// Stores rows of bf16 as the right operand of a product: interleaved pairs of rows. `rows` is even, `columns` a
+// multiple of 32.
 HEADROOM_AVX512_BF16 inline void pair_rows(const uint16_t* from, int64_t from_row, int64_t rows, int64_t columns,
                                            uint16_t* to) {
   for (int64_t i = 0; i < rows; i += 2) {
@@ -186,8 +187,8 @@ HEADROOM_AVX512_BF16 inline void pair_rows(const uint16_t* from, int64_t from_ro
   }
 }
 
-// `rows` rows of `dim` elements, `stride` apart, as rows of `width` (dim rounded up to 32) with zeros behind; and zero
-// rows up to `all`.
+// Copies `rows` rows of `dim` elements, `stride` apart, to rows of `width` (dim rounded up to 32), padded with zeros;
+// then zero rows up to `all`.
 HEADROOM_AVX512_BF16 inline void stage_rows(const void* from, int64_t stride, int64_t rows, int64_t all, int64_t dim,
                                             uint16_t* to, int64_t width) {
   const uint16_t* source = static_cast<const uint16_t*>(from);

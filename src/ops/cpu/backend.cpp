@@ -1,4 +1,4 @@
-// The CPU as planning knows it.
+// The CPU as seen by planning.
 #include "ops/backend.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ void register_all_cpu_scratch(ScratchRules& rules);  // generated
 
 namespace {
 
-// The numbers of profiles.
+// The numbers of instruction sets in profiles.
 constexpr std::array<std::pair<int64_t, InstructionSet>, kInstructionSets.size()> kNumbers{
     {{0, InstructionSet::none},
      {2, InstructionSet::avx2},

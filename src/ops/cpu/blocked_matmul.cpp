@@ -9,7 +9,7 @@
 namespace headroom {
 namespace {
 
-// The rows and columns of one cell of the grid, in tiles.
+// A range of rows or columns, in tiles.
 struct Range {
   int64_t begin = 0;
   int64_t end = 0;
@@ -40,7 +40,7 @@ class BlockedMatmul final : public Matmul {
   }
 
  private:
-  // Where a cell stands: the block of B that is packed, the strip of A at hand.
+  // The state of a cell: the packed block of B and the current strip of A.
   struct Place {
     const MatmulArguments* arguments = nullptr;
     std::byte* packed_a = nullptr;
@@ -52,7 +52,7 @@ class BlockedMatmul final : public Matmul {
     bool first = false, last = false;  // block of the depth
     const std::byte* a = nullptr;
     int64_t a_stride = 0;
-    int64_t low_rank = 0;          // packed steps of P Q behind the block's depth
+    int64_t low_rank = 0;          // packed steps of P Q after the block's depth
     const std::byte* p = nullptr;  // strip of P
   };
 
@@ -111,7 +111,7 @@ class BlockedMatmul final : public Matmul {
     }
   }
 
-  // Packs B from blocks of codes: decoded strip by strip, some steps at a time, into a buffer of the first-level cache.
+  // Packs B from blocks of codes: decodes it strip by strip, some steps at a time, into a buffer in the L1 cache.
   void pack_coded(const PackCall& whole) const {
     constexpr int64_t kSteps = 64, kLanes = 32;
     alignas(64) float decoded[kSteps * kLanes];
@@ -135,7 +135,7 @@ class BlockedMatmul final : public Matmul {
       }
   }
 
-  // The share of the strip below that the tiles of a row bring near.
+  // The share of the next strip of A that the tiles of a row prefetch.
   NearLines strip_below(const Place& place, int64_t row, const Range& cols, int64_t step) const {
     if (spec_.a_transposed || row + 1 >= place.rows.end) return {};
     const int64_t bytes = dtype_bytes(spec_.operand);
@@ -149,7 +149,8 @@ class BlockedMatmul final : public Matmul {
             matmul_blocks::ceil_div(place.depth * bytes, 64)};
   }
 
-  // Reads the strip of A in place when the kernel can, else it is packed, with those below it; packs that of P behind.
+  // Provides the strip of A: in place if the kernel can read it so, else packed, together with the strips below it.
+  // Packs the strip of P after it.
   void take_strip(Place& place, int64_t row) const {
     const int64_t valid = lanes(row, tile_.rows, spec_.size.rows);
     const int64_t strip = (row - place.rows.begin) % blocks_.a_strips;
@@ -161,7 +162,7 @@ class BlockedMatmul final : public Matmul {
       place.p = p;
     }
     const bool whole = valid == tile_.rows && place.depth % tile_.depth_unit == 0;
-    // The long rows of a chunk's dlogits: each reading would go through as many pages as there are rows.
+    // Very long rows (such as a chunk's dlogits) are packed: reading in place would touch a page per row each time.
     constexpr int64_t kFarApart = int64_t{64} << 10;
     const bool near = a_stride_ * tile_.element_bytes < kFarApart;
     if (tile_.reads_a_in_place && !spec_.a_transposed && whole && near) {
@@ -180,7 +181,7 @@ class BlockedMatmul final : public Matmul {
     place.a_stride = 0;
   }
 
-  // A piece of the depth for a row of tiles: f32 sums of whole tiles go to C itself.
+  // A piece of the depth for a row of tiles. f32 sums of whole tiles are written directly to C.
   void run_row(const Place& place, int64_t row, int64_t step, int64_t strip) const {
     const bool direct = spec_.result == DType::f32 && lanes(row, tile_.rows, spec_.size.rows) == tile_.rows;
     const int64_t whole =
@@ -228,11 +229,11 @@ class BlockedMatmul final : public Matmul {
     kernel_.multiply(call);
   }
 
-  // f32 sums go on from C, or begin with the addend: at the edges too, so that a row's bits do not depend on how many
-  // rows there are.
+  // f32 sums continue from C, or start with the addend; also at the edges, so that a row's bits do not depend on the
+  // number of rows.
   bool continues(const Place& place) const { return spec_.result == DType::f32 && (!place.first || spec_.addend); }
 
-  // What f32 tiles at the edge begin with; what lies outside C is 0.
+  // The initial sums of f32 tiles at the edge; 0 outside C.
   void load_sums(const Place& place, int64_t row, const Range& cols, float* sums) const {
     const void* from = place.first ? place.arguments->addend : place.arguments->c;
     const int64_t rows = lanes(row, tile_.rows, spec_.size.rows);
@@ -245,7 +246,7 @@ class BlockedMatmul final : public Matmul {
     }
   }
 
-  // Sums that are finished at once stay where they are in the first-level cache.
+  // Whether each tile needs its own sums. Sums that are finished at once share one buffer, which stays in the L1 cache.
   bool sums_stay(const Place& place) const {
     return keeps_sums() || place.depth > blocks_.depth_step || continues(place);
   }
@@ -255,8 +256,8 @@ class BlockedMatmul final : public Matmul {
     return kept * blocks_.col_block + col - place.cols.begin;
   }
 
-  // The part of C that comes next: of the next tile where sums go to C, which after the first piece of the depth is
-  // near; else of this one, when it is finished.
+  // Prefetch hints for C. If sums go directly to C: the next tile, on the first piece of the depth only, as it is
+  // cached later. Otherwise: this tile, when it is finished.
   void look_ahead(const Place& place, int64_t row, const Range& cols, int64_t step, bool direct, TileCall& call) const {
     call.ahead[0] = strip_below(place, row, cols, step);
     const bool whole = step + blocks_.depth_step >= place.depth;
@@ -272,12 +273,13 @@ class BlockedMatmul final : public Matmul {
     call.ahead[2].at = static_cast<const std::byte*>(place.arguments->addend) + offset;
   }
 
-  // Writes the sums of tiles to C. f32 tiles at the edge are written after each block of the depth, onto the last.
+  // Writes the sums of tiles to C. f32 tiles at the edge are written after each block of the depth, over the previous
+  // result.
   FinishCall finish_of(const Place& place, const TileCall& tiles, int64_t row, const Range& cols) const {
     const int64_t first_col = cols.begin * tile_.cols;
     const int64_t bytes = (row * tile_.rows * spec_.size.cols + first_col) * dtype_bytes(spec_.result);
     std::byte* c = static_cast<std::byte*>(place.arguments->c) + bytes;
-    const std::byte* addend = nullptr;  // of f32 sums, which begin with it, none
+    const std::byte* addend = nullptr;  // none for f32 sums, which start with it
     if (spec_.addend && spec_.result != DType::f32)
       addend = static_cast<const std::byte*>(place.arguments->addend) + bytes;
     const float* bias = spec_.bias && place.last ? place.arguments->bias + first_col : nullptr;
@@ -299,7 +301,7 @@ class BlockedMatmul final : public Matmul {
   TileKernel kernel_;
   TileTraits tile_;
   MatmulBlocks blocks_;
-  int64_t a_stride_, b_stride_;  // elements between rows of memory
+  int64_t a_stride_, b_stride_;  // elements between rows in memory
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The loops around a register-tile kernel: operands are packed in blocks that stay in the second-level cache, a strip
-// of A in the first; sums are kept in f32 until the last step of the depth. After Goto and van de Geijn, "Anatomy of
+// The loops around a register-tile kernel: operands are packed in blocks that stay in the L2 cache, a strip of A in the
+// L1 cache; sums are kept in f32 until the last step of the depth. After Goto and van de Geijn, "Anatomy of
 // high-performance matrix multiplication" (2008).
 #pragma once
 
@@ -7,23 +7,23 @@
 
 namespace headroom {
 
-// Strips of A or B to pack: `lanes` rows of A or columns of B from `lane`, as many to a strip as a tile has, over
-// `depth` steps from `step`; the last strip is filled with zeros up to the tile's size.
+// Strips of A or B to pack: `lanes` rows of A or columns of B from `lane`, over `depth` steps from `step`. A strip has
+// as many lanes as a tile; the last one is padded with zeros.
 struct PackCall {
   const void* from = nullptr;
   DType dtype = DType::f32;
-  int64_t stride = 0;        // elements between rows of memory
-  bool depth_major = false;  // a row of memory is a step, else a lane
+  int64_t stride = 0;        // elements between rows in memory
+  bool depth_major = false;  // a row in memory is a step, else a lane
   int64_t lane = 0;
   int64_t lanes = 0;
   int64_t step = 0;
   int64_t depth = 0;
   std::byte* to = nullptr;
   int64_t strip_bytes = 0;
-  DType rounds = DType::f32;  // f32 is rounded to this type, by kernels that would pack it as it is
+  DType rounds = DType::f32;  // f32 is rounded to this type by kernels that would otherwise pack it unchanged
 };
 
-// Memory to be brought near the core while a tile is computed: `lines` cache lines of each row.
+// Memory to prefetch while a tile is computed: `lines` cache lines of each row.
 struct NearLines {
   const std::byte* at = nullptr;
   int64_t stride = 0;  // bytes between rows
@@ -44,7 +44,7 @@ struct FinishCall {
   int64_t rows = 0;
   int64_t cols = 0;
 
-  // The call for one tile of a row, whose sums are `sums`.
+  // The call for tile `index` of a row, with sums at `sums`.
   FinishCall tile(int64_t index, int64_t tile_cols, const float* sums) const {
     FinishCall other = *this;
     other.sum = sums;
@@ -57,24 +57,24 @@ struct FinishCall {
   }
 };
 
-// A row of tiles side by side: out = (init or 0) + a b over `depth` packed steps, and p times what follows in b over
-// `low_rank` more. Each tile is finished, where that is asked for, before the next begins.
+// A row of adjacent tiles: out = (init or 0) + a b over `depth` packed steps, plus p times the following `low_rank`
+// steps of b. If `finish` is set, each tile is finished before the next one starts.
 struct TileCall {
   const std::byte* a = nullptr;
-  int64_t a_stride = 0;  // bytes between rows when A is read in place, 0 when packed
+  int64_t a_stride = 0;  // bytes between rows if A is read in place, 0 if packed
   const std::byte* b = nullptr;
   int64_t depth = 0;
   const std::byte* p = nullptr;  // packed
   int64_t low_rank = 0;
-  const float* init = nullptr;  // nullptr: zero; laid out as `out`
+  const float* init = nullptr;  // nullptr: zero; same layout as `out`
   float* out = nullptr;
   int64_t out_stride = 0;
   int64_t tiles = 1;
-  int64_t b_bytes = 0;   // between the strips of B of two tiles
-  int64_t out_step = 0;  // elements between two tiles of `out` and `init`; 0: they take turns in one place
-  const FinishCall* finish = nullptr;  // of the first tile, `cols` of all
-  // A hint, that a kernel may leave: a part of the next strip of A, for the whole row; what is written after the first
-  // tile; what is only read then. For each later tile the last two lie `ahead_step` bytes further.
+  int64_t b_bytes = 0;   // between the strips of B of adjacent tiles
+  int64_t out_step = 0;  // elements between adjacent tiles of `out` and `init`; 0: all use the same place
+  const FinishCall* finish = nullptr;  // of the first tile; `cols` counts all tiles
+  // Prefetch hints, which a kernel may ignore: part of the next strip of A, for the whole row; memory written after the
+  // first tile; memory only read then. For each later tile the last two are `ahead_step` bytes further on.
   NearLines ahead[3];
   int64_t ahead_step = 0;
 
@@ -88,7 +88,7 @@ struct TileCall {
   }
 };
 
-// What an instruction set contributes.
+// What an instruction set provides.
 struct TileKernel {
   TileTraits traits;
   void (*pack_a)(const PackCall&) = nullptr;
@@ -103,17 +103,17 @@ struct TileOffer {
   TileKernel kernel;
   std::string refusal;
 };
-// Tile instructions of AMX: as make_amx_matmul.
+// On AMX tiles, as make_amx_matmul.
 TileOffer offer_amx_tiles(const MatmulSpec& spec, const DeviceFacts& facts);
-// Highway: as make_simd_matmul.
+// With Highway, as make_simd_matmul.
 TileOffer offer_simd_tiles(const MatmulSpec& spec, const DeviceFacts& facts);
 
-// Runs a product whose size is known only now; every extent is at least 1. Scratch: what cut_matmul says for it. No
-// heap call.
+// Runs a product whose size is known only at run time; all sizes are at least 1. Scratch: as cut_matmul computes. Does
+// not use the heap.
 void run_blocked_matmul(const MatmulSpec& spec, const TileKernel& kernel, int threads,
                         const MatmulArguments& arguments);
 
-// Refuses when more than `booked` bytes of scratch are needed.
+// Refuses if more than `booked` bytes of scratch are needed.
 MatmulOffer make_blocked_matmul(const MatmulSpec& spec, const TileKernel& kernel, const DeviceFacts& facts,
                                 int64_t booked);
 

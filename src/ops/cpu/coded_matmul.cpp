@@ -14,8 +14,8 @@ namespace {
 
 class CodedMatmul final : public Matmul {
  public:
-  // `last`: of the columns that are left behind the last whole piece; null where there are none. `more`: P Q added onto
-  // all of C, null where there is none.
+  // `last`: the product for the columns after the last whole piece, null if there are none. `more`: P Q, added to all
+  // of C, null if there is none.
   CodedMatmul(const MatmulSpec& spec, std::unique_ptr<Matmul> whole, std::unique_ptr<Matmul> last,
               std::unique_ptr<Matmul> more)
       : spec_(spec),
@@ -50,7 +50,7 @@ class CodedMatmul final : public Matmul {
   }
 
  private:
-  // Columns of a matrix with so many to a row.
+  // Columns from `first` of a matrix with `row` columns.
   struct Block {
     int64_t row = 0;
     int64_t first = 0;
@@ -58,7 +58,7 @@ class CodedMatmul final : public Matmul {
 
   int64_t b_bytes() const { return align_up(spec_.size.depth * columns_ * dtype_bytes(spec_.operand), 64); }
 
-  // `count` columns of every row of C.
+  // Copies `count` columns of every row of C.
   void copy(const void* from, const Block& source, void* to, const Block& target, int64_t count) const {
     const int64_t width = dtype_bytes(spec_.result);
     parallel_for(spec_.size.rows, 16, [&](int64_t begin, int64_t end, int) {
@@ -69,7 +69,7 @@ class CodedMatmul final : public Matmul {
     });
   }
 
-  // Columns col .. col + count of B, laid out as B is.
+  // Decodes columns col .. col + count of B, in B's layout.
   void decode(const void* codes, int64_t col, int64_t count, std::byte* to) const {
     const auto [rows, cols, depth] = spec_.size;
     const CodedMatrix matrix(codes, spec_.b_storage, cols * depth);
@@ -97,7 +97,7 @@ class CodedMatmul final : public Matmul {
   int64_t columns_;
 };
 
-// P Q as a product that is added onto C.
+// P Q as a product that is added to C.
 MatmulSpec low_rank_part(const MatmulSpec& spec) {
   MatmulSpec more = spec;
   more.size.depth = spec.low_rank;

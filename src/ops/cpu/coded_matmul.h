@@ -1,5 +1,5 @@
-// Products with a B in blocks of codes by a library that knows none: some columns of B after the other are decoded on
-// the team and multiplied, and the columns of C that they make are put in place.
+// Products with a B in blocks of codes, by a library that does not support codes: the team decodes some columns of B at
+// a time, they are multiplied, and the resulting columns are copied to C.
 #pragma once
 
 #include "ops/cpu/matmul.h"

@@ -27,7 +27,7 @@ bool feature(unsigned leaf, unsigned subleaf, Register reg, int bit) {
   return (values[reg] >> bit) & 1u;
 }
 
-// The builtin knows whether the operating system keeps the registers too.
+// The builtin also checks that the operating system saves the registers.
 bool has_avx2() {
   const bool f16c = feature(1, 0, kEcx, 29), lzcnt = feature(0x80000001u, 0, kEcx, 5);
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
@@ -53,7 +53,7 @@ InstructionSet machine_set() {
   return has_amx() ? InstructionSet::amx : InstructionSet::avx512_bf16;
 }
 
-// As oneDNN reads it: either prefix, in any case; words that it does not know mean no limit.
+// As oneDNN reads it: either prefix, case-insensitive; an unknown word means no limit.
 InstructionSet allowed_set() {
   const char* text = std::getenv("ONEDNN_MAX_CPU_ISA");
   if (!text) text = std::getenv("DNNL_MAX_CPU_ISA");
@@ -74,7 +74,7 @@ InstructionSet allowed_set() {
   return InstructionSet::amx;
 }
 
-// A better target has a lower bit.
+// In Highway, better targets have lower bits.
 void limit_vectors(InstructionSet set) {
   if (set < InstructionSet::avx2) hwy::DisableTargets((HWY_AVX2 << 1) - 1);
   if (set == InstructionSet::avx2) hwy::DisableTargets(HWY_AVX2 - 1);
@@ -82,7 +82,7 @@ void limit_vectors(InstructionSet set) {
 
 #else
 
-// Highway's kernels on vectors of 128 bits, which every arm64 processor has.
+// Highway's kernels with 128-bit vectors, which every arm64 processor has.
 InstructionSet machine_set() { return InstructionSet::avx2; }
 InstructionSet allowed_set() { return InstructionSet::amx; }
 void limit_vectors(InstructionSet) {}

@@ -5,8 +5,8 @@
 
 namespace headroom {
 
-// What this process may use: of the machine's sets those that ONEDNN_MAX_CPU_ISA allows. The first call limits
-// Highway's kernels to the same, so that one run uses one instruction set.
+// What this process may use: the best of the machine's sets that ONEDNN_MAX_CPU_ISA allows. The first call limits
+// Highway's kernels to the same set, so that a run uses only one.
 InstructionSet instruction_set();
 
 }  // namespace headroom

@@ -1,5 +1,6 @@
-// CPU kernels: prepared once from concrete types (library primitives are created here), run many times without a heap
-// call of our own. One kernel object serves every node with the same op, attributes and types: it holds no addresses.
+// CPU kernels: prepared once from concrete types (library primitives are created here), then run many times without
+// heap calls of our own. One kernel object serves every node with the same op, attributes and types: it holds no
+// addresses.
 #pragma once
 
 #include <memory>
@@ -14,7 +15,7 @@ namespace headroom {
 class CpuKernel {
  public:
   virtual ~CpuKernel() = default;
-  // Thread-safe only across distinct scratch and outputs. Runs on the thread team of base/threads.h.
+  // Concurrent calls need distinct scratch and outputs. Runs on the thread team of base/threads.h.
   virtual void run(const KernelCall& call) const = 0;
 };
 
@@ -26,18 +27,18 @@ struct KernelCandidate {
   KernelFactory make = nullptr;
 };
 
-// The last candidate of an op is a plain reference kernel that accepts every legal spec.
+// The last candidate of an op is a reference kernel that accepts every legal spec.
 using CpuKernels = KernelTable<KernelCandidate>;
 
 // Every CPU kernel, built once. Thread-safe.
 const CpuKernels& cpu_kernels();
 
-// The first candidate that accepts. `only` restricts to one implementation (tests). Throws InternalError with all
-// refusals when none accepts.
+// The first candidate that accepts. `only` restricts the choice to one implementation (for tests). Throws InternalError
+// with all refusals if none accepts.
 std::unique_ptr<CpuKernel> make_cpu_kernel(const KernelSpec& spec, const DeviceFacts& facts, std::string_view only = {},
                                            std::string* chosen = nullptr);
 
-// A kernel from a callable, for small reference kernels.
+// A kernel made of a callable, for small reference kernels.
 template <typename F>
 std::unique_ptr<CpuKernel> kernel_of(F body) {
   class Lambda final : public CpuKernel {

@@ -1,4 +1,5 @@
-// Matrix products behind linear layers and the loss: one interface, three implementations (AMX, oneDNN, Highway).
+// Matrix products for linear layers and the loss: one interface, four implementations (AMX, oneDNN, Highway, plain
+// loops).
 #pragma once
 
 #include <cstddef>
@@ -41,13 +42,13 @@ struct MatmulOffer {
 // Prepares a product that needs no more than `booked` bytes of scratch.
 using MatmulMaker = MatmulOffer (*)(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked);
 
-// Tile instructions of our own: bf16, and f32 in bf16 parts, on AMX machines.
+// Our AMX kernels: bf16, and f32 in bf16 parts.
 MatmulOffer make_amx_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked);
-// oneDNN's matmul: f32 and bf16 from AVX-512 on.
+// oneDNN's matmul: f32 and bf16, from AVX-512 up.
 MatmulOffer make_onednn_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked);
-// Highway, f32 inside; narrow operands are converted tile by tile. From AVX2 on.
+// Highway, f32 inside; narrow operands are converted tile by tile. From AVX2 up.
 MatmulOffer make_simd_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked);
-// Plain loops, everywhere.
+// Plain loops, on any machine.
 MatmulOffer make_reference_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked);
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// Plan-time booking of scratch for matrix products: formulas only, so that planning needs no library.
+// Planned scratch of matrix products: formulas only, so that planning needs no library.
 #pragma once
 
 #include <algorithm>
@@ -17,12 +17,12 @@ struct MatmulSize {
   int64_t depth = 0;
 };
 
-// How f32 operands are multiplied; attribute "multiply" of the ops with products. bf16: rounded to bf16 first. bf16x3:
-// each operand as a sum of two bf16 numbers, and the three largest of their four products, so that about 16 bits of the
-// operands count (Henry, Tang and Heinecke, "Leveraging the bfloat16 artificial intelligence datatype for
-// higher-precision computations", 2019, section II). full: in f32, or on bf16 tiles as sums of three bf16 numbers,
-// which have all 24 bits, and the six largest of their nine products; what is left out is below 2^-25 of a term. Sums
-// are f32 in any case. A machine without bf16 tiles rounds the operands in the same way and multiplies them in f32.
+// How f32 operands are multiplied (attribute "multiply" of the ops with products). bf16: rounded to bf16 first. bf16x3:
+// each operand as a sum of two bf16 numbers, with the three largest of their four products, so that about 16 bits of
+// the operands count (Henry, Tang and Heinecke, "Leveraging the bfloat16 artificial intelligence datatype for
+// higher-precision computations", 2019, section II). full: in f32; on bf16 tiles as sums of three bf16 numbers, which
+// have all 24 bits, with the six largest of their nine products: the omitted ones are below 2^-25 of a term. Sums are
+// always f32. A machine without bf16 tiles rounds the operands in the same way and multiplies them in f32.
 enum class Multiply : uint8_t { full, bf16, bf16x3 };
 
 inline Multiply multiply_of(const Attrs& attrs) {
@@ -30,34 +30,35 @@ inline Multiply multiply_of(const Attrs& attrs) {
   return text == "bf16" ? Multiply::bf16 : text == "bf16x3" ? Multiply::bf16x3 : Multiply::full;
 }
 
-// C[rows, cols] = A B [+ P Q] [+ bias] [+ addend], all dense; sums in f32, one rounding at the end.
+// C[rows, cols] = A B [+ P Q] [+ bias] [+ addend], all dense except B; sums in f32, rounded once at the end (oneDNN
+// rounds a narrow result twice if there is P Q).
 struct MatmulSpec {
   MatmulSize size;
   DType operand = DType::f32;  // of A and B: f32, bf16 or f16
-  bool rounds_b = false;       // B alone is f32 and rounded to `operand`, which is narrow
-  Storage b_storage = {};      // of B, f32: in blocks it is decoded tile by tile
+  bool rounds_b = false;       // only B is f32; it is rounded to `operand`, which is narrow
+  Storage b_storage = {};      // of B; in blocks, it is decoded to f32 tile by tile
   Multiply multiply = Multiply::full;
-  DType result = DType::f32;  // of C and the addend: f32, or that of narrow operands
+  DType result = DType::f32;  // of C and the addend: f32, or the operands' narrow type
   bool a_transposed = false;  // A is stored [depth, rows]
   bool b_transposed = false;  // B is stored [cols, depth]
   bool bias = false;          // f32 [cols]
-  bool addend = false;        // added to the product; may be C itself, with the same bits as when it is not
-  int64_t low_rank = 0;       // depth of P Q in the operands' dtype, 0: none; P is stored [rows, low_rank]
+  bool addend = false;        // added to the product; may be C itself, which gives the same bits
+  int64_t low_rank = 0;       // depth of P Q, in the operands' dtype; 0: none. P is stored [rows, low_rank]
   bool q_transposed = false;  // Q is stored [cols, low_rank]
 };
 
-// The tile a kernel computes in registers, and the form of its packed operands.
+// The tile that a kernel computes in registers, and the form of its packed operands.
 struct TileTraits {
   int64_t rows = 0;
   int64_t cols = 0;
   int64_t depth_unit = 1;     // packed depth is a multiple of this
   int64_t element_bytes = 4;  // of packed operands
   bool reads_a_in_place = false;
-  int64_t packed_bytes = 0;         // most of a packed block of B: a good part of the second-level cache
-  int64_t strips_bytes = 0;         // most of strips of a transposed A that are packed together
-  int64_t depth_most = 2048;        // of a packed block
+  int64_t packed_bytes = 0;         // largest packed block of B: a good part of the L2 cache
+  int64_t strips_bytes = 0;         // largest group of strips of a transposed A that are packed together
+  int64_t depth_most = 2048;        // largest depth of a packed block
   int64_t depth_transposed = 1024;  // the same when A is transposed
-  int64_t depth_step = 320;         // a strip of A stays in the first-level cache
+  int64_t depth_step = 320;         // a strip of A of this depth stays in the L1 cache
 };
 
 constexpr TileTraits kAmxTile{32, 32, 32, 2, true, 5 << 18, 1 << 19, 2048, 512, 576};
@@ -68,7 +69,7 @@ constexpr TileTraits kAmxSplitTile{32, 32, 32, 4, false, 5 << 18, 1 << 19, 1024,
 // f32 operands, Multiply::full
 constexpr TileTraits kAmxExactTile{32, 32, 32, 6, false, 5 << 18, 1 << 19, 576, 128, 96};
 constexpr TileTraits kSimdTile{12, 32, 1, 4, false, 1 << 20};
-// f32 operands, Multiply::bf16x3: two numbers stand for each
+// f32 operands, Multiply::bf16x3: each is packed as two numbers
 constexpr TileTraits kSimdSplitTile{12, 32, 1, 8, false, 1 << 20, 0, 1024, 512, 160};
 
 // The tile of the vector kernels.
@@ -76,7 +77,7 @@ inline const TileTraits& simd_tile(DType operand, Multiply multiply) {
   return operand == DType::f32 && multiply == Multiply::bf16x3 ? kSimdSplitTile : kSimdTile;
 }
 
-// The tile for operands that AMX takes, nullptr for others.
+// The tile for operands that AMX supports, else nullptr.
 inline const TileTraits* amx_tile(DType operand, Multiply multiply) {
   if (operand == DType::bf16) return &kAmxTile;
   if (operand != DType::f32) return nullptr;
@@ -92,8 +93,8 @@ struct MatmulBlocks {
   int64_t row_block = 0, col_block = 0;             // tiles
   int64_t depth_block = 0, depth_step = 0;          // steps
   int64_t low_rank = 0;                             // steps after the last block of the depth
-  int64_t a_strips = 1;                             // of A that are packed at a time
-  int64_t a_bytes = 0, b_bytes = 0, sum_bytes = 0;  // scratch of one cell: a strip, a block of B, sums
+  int64_t a_strips = 1;                             // strips of A packed at a time
+  int64_t a_bytes = 0, b_bytes = 0, sum_bytes = 0;  // scratch of a cell: a strip, a block of B, sums
   int64_t cell_bytes() const { return a_strips * a_bytes + b_bytes + sum_bytes; }
   int64_t total_bytes() const { return grid_rows * grid_cols * cell_bytes(); }
 };
@@ -108,10 +109,10 @@ inline int64_t even_piece(int64_t count, int64_t most) {
   return ceil_div(count, ceil_div(count, std::max<int64_t>(1, most)));
 }
 
-// Cuts the tiles among the threads: tiles of the slowest cell, and the strips that it packs (a strip of B costs about
-// two tiles, one of A half a tile, or three when transposed). Elementwise ops cut tensors by rows: what a product cuts
-// by columns they find in the caches of other cores, where it is changed, at about a tenth of the product's time. A
-// weight's gradient waits for the update; nothing close to it.
+// Divides the tiles among the threads. The cost of a cell: its tiles, and the strips that it packs (a strip of B costs
+// about two tiles, one of A half a tile, or three if transposed). Elementwise ops cut tensors by rows, so they find
+// what a product cut by columns in the caches of other cores; modifying it there costs about a tenth of the product's
+// time. This does not apply to a weight's gradient, which nothing touches until the update.
 inline void choose_grid(MatmulBlocks& blocks, int threads, bool a_transposed) {
   double least = -1;
   for (int64_t cols = 1; cols <= threads; ++cols) {
@@ -131,7 +132,7 @@ inline void choose_grid(MatmulBlocks& blocks, int threads, bool a_transposed) {
 
 }  // namespace matmul_blocks
 
-// Pure function of its arguments: the plan books what the kernel later uses.
+// Pure function of its arguments: the plan books what the kernel uses later.
 inline MatmulBlocks cut_matmul(const MatmulSpec& spec, const TileTraits& tile, int threads) {
   using namespace matmul_blocks;
   const MatmulSize& size = spec.size;
@@ -154,21 +155,21 @@ inline MatmulBlocks cut_matmul(const MatmulSpec& spec, const TileTraits& tile, i
     kept_rows = blocks.row_block = even_piece(blocks.cell_rows, kSumBytes / row_bytes);
   }
   blocks.a_bytes = align_up(tile.rows * packed_depth * tile.element_bytes, 64);
-  // Strips of a transposed A lie side by side in memory: the more of them, the longer the rows that are read.
+  // Strips of a transposed A are adjacent in memory: the more are packed together, the longer the rows that are read.
   blocks.a_strips = spec.a_transposed ? even_piece(blocks.row_block, tile.strips_bytes / blocks.a_bytes) : 1;
   blocks.b_bytes = blocks.col_block * strip;
   blocks.sum_bytes = kept_rows * blocks.col_block * tile.cols * tile.rows * 4;
   return blocks;
 }
 
-// The gradient of an adapter's second matrix, tall and narrow: its A, stored by steps, is packed faster as the other
+// The gradient of an adapter's second matrix is tall and narrow; its A is depth-major and packs faster as the other
 // operand of the transposed product.
 inline bool runs_transposed(const MatmulSpec& spec) {
   return spec.a_transposed && !spec.b_transposed && !spec.bias && spec.result == DType::f32 &&
          spec.size.cols <= kAmxTile.cols && spec.size.rows > 2 * kAmxTile.rows;
 }
 
-// C^T = B^T A; what is added to C is added when it is transposed back.
+// C^T = B^T A. The addend is added when the result is transposed back.
 inline MatmulSpec transposed_product(const MatmulSpec& spec) {
   MatmulSpec other = spec;
   other.size = {spec.size.cols, spec.size.rows, spec.size.depth};
@@ -178,19 +179,19 @@ inline MatmulSpec transposed_product(const MatmulSpec& spec) {
 
 inline int64_t transposed_bytes(const MatmulSpec& spec) { return align_up(spec.size.rows * spec.size.cols * 4, 64); }
 
-// The gradient of an adapter's first matrix, and of the second transposed: at most 64 rows, both operands stored by
-// steps, a depth that leaves packed A in the second-level cache.
+// The gradient of an adapter's first matrix, and of the second transposed: at most 64 rows, both operands depth-major,
+// and a depth at which packed A stays in the L2 cache.
 inline bool runs_thin(const MatmulSpec& spec) {
   return spec.operand == DType::bf16 && spec.result == DType::f32 && spec.a_transposed && !spec.b_transposed &&
          !spec.bias && spec.size.rows <= 64 && spec.size.depth <= 8192;
 }
 
-// How a thin product is cut among threads: by columns, in blocks of 32.
+// How a thin product is divided among threads: by columns, in blocks of 32.
 struct ThinCut {
-  int64_t row_tiles = 0;  // of 16 rows
-  int64_t steps = 0;      // 32 of the depth
+  int64_t row_tiles = 0;  // tiles of 16 rows
+  int64_t steps = 0;      // groups of 32 steps of the depth
   int64_t blocks = 0, cells = 0, cell_blocks = 0;
-  int64_t a_bytes = 0, sum_bytes = 0;  // of a cell
+  int64_t a_bytes = 0, sum_bytes = 0;  // of one cell
   int64_t cell_bytes() const { return a_bytes + sum_bytes; }
   int64_t total_bytes() const { return cells * cell_bytes(); }
 };
@@ -221,8 +222,8 @@ inline int64_t amx_scratch(const MatmulSpec& spec, const TileTraits& tile, int t
 // A copy of B in bf16.
 inline int64_t rounded_bytes(const MatmulSpec& spec) { return align_up(spec.size.depth * spec.size.cols * 2, 64); }
 
-// Of B in blocks of codes oneDNN gets so many decoded columns at a time, about a megabyte, and makes those of C beside
-// them.
+// If B is in blocks of codes, oneDNN gets this many decoded columns at a time, about a megabyte, and computes their
+// columns of C in scratch.
 inline int64_t decoded_columns(const MatmulSpec& spec) {
   constexpr int64_t kBytes = int64_t{1} << 20, kUnit = 64;
   const int64_t column = std::max<int64_t>(1, spec.size.depth * dtype_bytes(spec.operand));
@@ -234,15 +235,15 @@ inline int64_t decoded_bytes(const MatmulSpec& spec) {
          align_up(spec.size.rows * columns * dtype_bytes(spec.result), 64);
 }
 
-// Bytes booked for one product: what the kernels of our own need, which is enough for oneDNN's workspace too, except
-// for products added onto f32 with a transposed A (weight gradients): there oneDNN was seen to need up to 1.78 times as
-// much. Where it still needs more it refuses. Of f32 B it gets a rounded copy, of B in codes decoded columns.
-// `facts.gemm_workspace_cap`, when set, replaces the formula.
+// Bytes booked for one product: the need of our own kernels. It is enough for oneDNN's workspace too, except for
+// products with a transposed A added to f32 (weight gradients), for which oneDNN was seen to need up to 1.78 times as
+// much. If oneDNN needs still more, it refuses. If B is f32 it gets a rounded copy, if B is in codes, decoded columns.
+// `facts.gemm_workspace_cap`, if set, replaces the formula.
 inline int64_t matmul_scratch(const MatmulSpec& spec, const DeviceFacts& facts) {
   if (facts.gemm_workspace_cap > 0) return facts.gemm_workspace_cap;
   if (!facts.capabilities.has(kAvx2)) return 0;
   const int64_t simd = cut_matmul(spec, simd_tile(spec.operand, spec.multiply), facts.threads).total_bytes();
-  if (spec.operand == DType::f16) return simd;  // no library multiplies it
+  if (spec.operand == DType::f16) return simd;  // no library supports it
   const TileTraits* amx = facts.capabilities.has(kAmx) ? amx_tile(spec.operand, spec.multiply) : nullptr;
   if (amx) return std::max(simd, amx_scratch(spec, *amx, facts.threads));
   const bool library = facts.capabilities.has(kAvx512) && spec.a_transposed && spec.addend;

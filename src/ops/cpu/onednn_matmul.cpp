@@ -1,4 +1,4 @@
-// oneDNN's matmul with plain layouts and scratch of the caller. No heap call of our own while running; oneDNN itself
+// oneDNN's matmul with plain layouts and the caller's scratch. No heap calls of our own while running; oneDNN itself
 // makes a few small ones per run.
 #include <algorithm>
 #include <bit>
@@ -21,7 +21,7 @@ dnnl::memory::data_type onednn_type(DType dtype) {
   return dtype == DType::f32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
 }
 
-// The process's CPU engine. oneDNN's cache of primitives is switched off: kernels are shared by their owners.
+// The process's CPU engine. oneDNN's primitive cache is disabled: the owners of kernels share them.
 const dnnl::engine& onednn_engine() {
   static const dnnl::engine engine = [] {
     dnnl::set_primitive_cache_capacity(0);
@@ -30,7 +30,7 @@ const dnnl::engine& onednn_engine() {
   return engine;
 }
 
-// A dense rows x cols matrix, or its transpose in memory.
+// A dense rows x cols matrix; `transposed`: stored as its transpose.
 dnnl::memory::desc describe(int64_t rows, int64_t cols, DType dtype, bool transposed) {
   const dnnl::memory::dims strides = transposed ? dnnl::memory::dims{1, rows} : dnnl::memory::dims{cols, 1};
   return {{rows, cols}, onednn_type(dtype), strides};
@@ -52,7 +52,7 @@ dnnl::matmul::primitive_desc describe_matmul(const MatmulSpec& spec) {
   return {dnnl::matmul::desc(a, b, describe(1, cols, DType::f32, false), c), attributes, onednn_engine()};
 }
 
-// Adds to C in place; an addend elsewhere is copied into C first, so that both cases do the same arithmetic.
+// Adds to C in place. A separate addend is copied into C first, so that both cases do the same arithmetic.
 class OnednnMatmul final : public Matmul {
  public:
   OnednnMatmul(const MatmulSpec& spec, const dnnl::matmul::primitive_desc& description)
@@ -106,7 +106,7 @@ class OnednnMatmul final : public Matmul {
   int64_t scratch_bytes_ = 0;
 };
 
-// A product, then another onto it: bf16 results are rounded twice.
+// A product, then another added to it: bf16 results are rounded twice.
 class ProductAndMore final : public Matmul {
  public:
   ProductAndMore(std::unique_ptr<Matmul> product, std::unique_ptr<Matmul> more)
@@ -135,7 +135,7 @@ MatmulOffer make_with_low_rank(const MatmulSpec& spec, const DeviceFacts& facts,
   return {std::make_unique<ProductAndMore>(std::move(product.matmul), std::move(onto.matmul)), {}};
 }
 
-// Rounds B into the scratch first.
+// Rounds B into scratch first.
 class RoundedMatmul final : public Matmul {
  public:
   RoundedMatmul(std::unique_ptr<Matmul> product, const MatmulSpec& spec) : product_(std::move(product)), spec_(spec) {}
@@ -161,8 +161,8 @@ MatmulOffer make_rounded(const MatmulSpec& spec, const DeviceFacts& facts, int64
   return product;
 }
 
-// Rows of B that lie multiples of 4 KiB apart evict each other from the caches. oneDNN copies B first where their
-// length is a power of two only; with others it runs at half the speed.
+// Rows of B at multiples of 4 KiB evict each other from the caches. oneDNN copies B first only if their length is a
+// power of two; at other lengths it runs at half speed.
 bool rows_of_b_collide(const MatmulSpec& spec) {
   const int64_t row = spec.size.cols * dtype_bytes(spec.operand);
   return spec.operand == DType::f32 && !spec.b_transposed && row % 4096 == 0 &&
@@ -183,7 +183,7 @@ MatmulOffer make_onednn_matmul(const MatmulSpec& spec, const DeviceFacts& facts,
   try {
     const dnnl::matmul::primitive_desc description = describe_matmul(spec);
     const std::string_view implementation = description.impl_info_str();
-    // The others take work space from the heap while they run.
+    // Other implementations allocate work space on the heap while running.
     if (implementation.substr(0, 3) != "brg") return {nullptr, fmt::format("oneDNN offers {} only", implementation)};
     const int64_t needed = static_cast<int64_t>(description.scratchpad_desc().get_size());
     if (needed > booked)

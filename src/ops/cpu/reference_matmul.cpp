@@ -1,4 +1,4 @@
-// Products by plain loops: every type and layout, no scratch.
+// Products with plain loops: every type and layout, no scratch.
 #include "base/threads.h"
 #include "ops/cpu/bf16_parts.h"
 #include "ops/cpu/coded_matrix.h"
@@ -8,7 +8,7 @@
 namespace headroom {
 namespace {
 
-// Elements of B where they are stored by themselves, or in blocks of codes.
+// Reads elements of B, stored plainly or in blocks of codes.
 template <typename B>
 class PlainElements {
  public:
@@ -33,7 +33,7 @@ class CodedElements {
   CodedMatrix matrix_;
 };
 
-// A and P Q in T, B by `Elements` and rounded to T, C in R.
+// A, P and Q in T; B read through `Elements` and rounded to T; C in R.
 template <typename T, typename Elements, typename R>
 class ReferenceMatmul final : public Matmul {
  public:

@@ -1,4 +1,4 @@
-// Cuts scratch into arrays; the same function that carves a block also counts its bytes.
+// Divides scratch into arrays; the function that carves a block also counts its bytes.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace headroom {
 
-// Hands out 64-byte aligned pieces; counts them when there is no base.
+// Hands out 64-byte aligned pieces; without a base it only counts their bytes.
 class Carver {
  public:
   explicit Carver(std::byte* base = nullptr) : base_(base) {}

@@ -1,5 +1,5 @@
-// Products in f32 arithmetic for every vector width: a 12 x 32 result in sub-tiles of the registers at hand. Narrow
-// operands become f32 while they are packed, f32 operands are rounded to bf16 numbers or sums of two where
+// Products in f32 arithmetic for every vector width: a 12 x 32 result in sub-tiles that fit the registers. Narrow
+// operands become f32 while they are packed; f32 operands are rounded to bf16 numbers or to sums of two if
 // MatmulSpec::multiply asks for it.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/simd_matmul.cpp"
@@ -18,7 +18,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// What a number becomes: kPlanes numbers, `width` apart.
+// How a number is packed: as kPlanes numbers, `width` apart.
 template <typename T>
 struct AsIs {
   using Number = T;
@@ -34,7 +34,7 @@ struct RoundedTo {
 };
 using Rounded = RoundedTo<bfloat16>;
 
-// Of A: the high part, then the low one.
+// For A: the high part, then the low one.
 struct SplitA {
   using Number = float;
   static constexpr int kPlanes = 2;
@@ -45,7 +45,7 @@ struct SplitA {
   }
 };
 
-// Of B, as add_three_products meets them: both parts together, then the high one where it is finite.
+// For B, as add_three_products uses it: the sum of both parts, then the high one if it is finite.
 struct SplitB {
   using Number = float;
   static constexpr int kPlanes = 2;
@@ -56,7 +56,7 @@ struct SplitB {
   }
 };
 
-// Packs one strip: its lanes side by side, step after step, `width` lanes wide.
+// Packs one strip, `width` lanes wide: the lanes of a step are contiguous, steps follow each other.
 template <typename Source, int64_t width>
 void pack(const PackCall& call) {
   float* to = reinterpret_cast<float*>(call.to);
@@ -82,7 +82,7 @@ void pack(const PackCall& call) {
   }
 }
 
-// f32 operands become what Wide makes of them.
+// Packs f32 operands with `Wide`, or rounded to `call.rounds`; narrow ones as they are.
 template <typename Wide, int64_t width>
 void pack_any(const PackCall& call) {
   for (int64_t lane = 0; lane < call.lanes; lane += width) {
@@ -99,12 +99,12 @@ void pack_any(const PackCall& call) {
   }
 }
 
-// Accumulators that fit the register file: half the rows where there are 16 registers.
+// Accumulators that fit the register file: half the rows if there are 16 registers.
 constexpr int kSubRows = HWY_TARGET == HWY_AVX3 ? 12 : 6;
 
 using SubTile = hn::Vec<hn::CappedTag<float, 16>>[kSubRows][2];
 
-// Adds `depth` steps of packed strips of as many planes; returns where b goes on.
+// Adds `depth` steps of packed strips, each of kPlanes planes. Returns the end of what it read of b.
 template <int kPlanes>
 HWY_INLINE const float* add_steps(const float* a, const float* b, int64_t depth, SubTile& sums) {
   const hn::CappedTag<float, 16> d;
