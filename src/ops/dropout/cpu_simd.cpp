@@ -15,7 +15,7 @@ namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Elements whose indices share a block.
+// For elements whose indices have the same upper 32 bits, and so the same `key`.
 template <typename T, typename Y>
 void drop(const DropoutRange& args, uint64_t key, int64_t begin, int64_t end) {
   const T* const x = static_cast<const T*>(args.x);

@@ -1,8 +1,8 @@
 // Rules of dropout (Srivastava et al. 2014, inverted): y = x / (1 - rate) with probability 1 - rate, else 0.
 //
 // Whether element i of the step's global batch is kept is a function of the run's seed, the step, attribute "tensor"
-// and i: the same when it is recomputed, in the backward pass, and for any cut into micro-batches. Attribute "dtype" is
-// that of y, absent: x's.
+// and i: the same in recomputation, in the backward pass and for any division into micro-batches. Attribute "dtype" is
+// y's; if absent, it is x's.
 #include <memory>
 
 #include "ir/vjp.h"
@@ -20,7 +20,7 @@ class Dropout final : public Op {
  public:
   std::string_view name() const override { return "dropout"; }
   OperandNames operands(const Attrs&, size_t) const override { return {"x", "hyper"}; }
-  // With attribute "stream" 1 the result joins the fp32 stream.
+  // With attribute "stream" 1 the result joins the fp32 residual stream.
   std::string_view narrow_dtype(const Attrs& attrs) const override {
     return attrs.integer("stream") != 0 ? "f32" : std::string_view();
   }
@@ -33,14 +33,14 @@ class Dropout final : public Op {
     return {computed(inputs[0], float_attr(name(), attrs, inputs[0].dtype))};
   }
 
-  // Only values of one element type share storage.
+  // Storage is shared only between values of the same dtype.
   std::vector<Alias> aliases(const Attrs& attrs, int) const override {
     if (attrs.has("dtype")) return {};
     return {{0, 0, false}};
   }
 
   void leave_training(std::vector<int32_t>&, Attrs& attrs) const override { attrs.set("rate", 0.0); }
-  // Without "dtype": with it, dropout is a cast besides.
+  // With "dtype", dropout is also a cast.
   bool is_identity(const Attrs& attrs) const override { return attrs.real("rate") == 0 && !attrs.has("dtype"); }
 
   Work work(const OpCall& call) const override {
@@ -48,7 +48,7 @@ class Dropout final : public Op {
             static_cast<double>(storage_bytes(call.inputs[0]) + storage_bytes(call.outputs[0]))};
   }
 
-  // The same elements are dropped from the cotangent.
+  // The same elements of the cotangent are dropped.
   void vjp(VjpContext& context) const override {
     const ValueId dy = context.cotangent(0);
     if (dy == kNone || !context.wants(0)) return;

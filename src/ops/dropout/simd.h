@@ -1,4 +1,4 @@
-// Dropout on the best instruction set of the machine. One thread.
+// Dropout with the machine's best instruction set. One thread.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ struct DropoutRange {
   DType y_dtype = DType::f32;
   uint64_t key = 0;    // step_key() of ops/stream/counter_bits.h
   int64_t first = 0;   // index of x's first element in the step's global batch
-  uint32_t below = 0;  // an element is dropped when the top 31 of its bits are below this
-  float scale = 1;     // of what is kept
+  uint32_t below = 0;  // an element is dropped if the top 31 of its random bits are below this
+  float scale = 1;     // factor on kept elements
 };
 
-// Elements [begin, end) of y.
+// Computes elements [begin, end) of y.
 void dropout_range(const DropoutRange& args, int64_t begin, int64_t end);
 
 }  // namespace headroom

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kGrain = 2048;
 
-// f64, one element at a time.
+// Arithmetic in f64, one element at a time.
 struct Doubles {
   struct Normal {
     double density, integral;
@@ -26,7 +26,7 @@ struct Doubles {
   double quotient(double x, const FormulaConstant<double>& c) const { return x / c.value; }
   double one_plus_square(double a, double x) const { return 1 + a * x * x; }
   double times_bend(double w, double s) const { return w * s * (1 - s); }
-  double zero_beyond(double, double, double v) const { return v; }  // f32 operands overflow nothing here
+  double zero_beyond(double, double, double v) const { return v; }  // in f64, f32 operands do not overflow here
   double sigmoid(double x) const { return 1 / (1 + std::exp(-x)); }
   Normal normal(double x) const {
     return {std::exp(-x * x / 2) * std::numbers::inv_sqrtpi / std::numbers::sqrt2,

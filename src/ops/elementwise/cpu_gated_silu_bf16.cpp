@@ -1,4 +1,4 @@
-// 32 numbers at a time: the even and the odd ones are a vector of fp32 each.
+// Processes 32 numbers at a time: a vector of fp32 for the even ones and one for the odd ones.
 #include "base/error.h"
 #include "ops/cpu/avx512_bf16.h"
 #include "ops/elementwise/simd.h"
@@ -23,7 +23,7 @@ HEADROOM_AVX512_BF16 inline void store(const EvenOdd& values, void* to, int64_t 
   _mm512_mask_storeu_epi16(static_cast<uint16_t*>(to) + i, mask, row);
 }
 
-// 1 / (1 + exp(-x)), 0 far below zero: the hardware's estimate of the reciprocal and one step of Newton's method.
+// 1 / (1 + exp(-x)), 0 far below zero: the hardware's reciprocal estimate and one Newton step.
 HEADROOM_AVX512_BF16 inline __m512 sigmoid(__m512 x) {
   const __m512 power = _mm512_mul_ps(x, _mm512_set1_ps(-1.44269504f));
   const __mmask16 near = _mm512_cmp_ps_mask(power, _mm512_set1_ps(126.0f), _CMP_NGT_UQ);
@@ -36,7 +36,7 @@ HEADROOM_AVX512_BF16 inline __m512 product(__m512 gate, __m512 up) {
   return _mm512_mul_ps(_mm512_mul_ps(gate, sigmoid(gate)), up);
 }
 
-// The gradients of gate and up.
+// The gradients with respect to gate and up.
 struct Slopes {
   __m512 gate, up;
 };

@@ -13,7 +13,7 @@ namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
 
-// f32 in vectors.
+// Arithmetic in vectors of f32.
 template <class D>
 struct Lanes {
   using V = hn::Vec<D>;

@@ -1,9 +1,9 @@
-// The formulas of elementwise ops by number: formulas-inl.h has them. Plain C++17: device code takes it too.
+// Numbers for the formulas in formulas-inl.h. Plain C++17, so that device code can include it.
 #pragma once
 
 namespace headroom {
 
-// X(number, type of formulas-inl.h). The gradient of a formula lies behind it.
+// X(number, type in formulas-inl.h). The gradient of a formula follows it.
 #define HR_FORMULAS(X)                           \
   X(gelu, Activated<GeluExact>)                  \
   X(gelu_grad, ActivatedGrad<GeluExact>)         \
@@ -27,7 +27,7 @@ enum class Formula {
 
 constexpr int kFormulaInputs = 3, kFormulaOutputs = 2;  // at most
 
-// What an op multiplies or divides by (factor, cap), in the arithmetic of its kernel.
+// The constant that an op multiplies or divides by (factor, cap), in the arithmetic of its kernel.
 template <typename Real>
 struct FormulaConstant {
   Real value = 0;

@@ -1,9 +1,9 @@
-// What elementwise ops compute: one formula each, for the reference kernels (f64), for vectors and for GPUs.
+// What elementwise ops compute: one formula each, for reference kernels (f64), vectors and GPUs.
 //
-// Included into the namespace of each arithmetic M, behind #define HR_FORMULA with the attributes of its functions; no
-// guard, as vectors have a namespace for each instruction set. M has a type Value and the operations that formulas use;
-// what it leaves open is how an arithmetic associates three factors and approximates exp, erfc and tanh.
-// F::at(m, constant, inputs, outputs) takes an element of each operand, or a vector of elements.
+// Included into the namespace of each arithmetic M, after #define HR_FORMULA with the attributes of its functions.
+// There is no include guard, as vectors have a namespace for each instruction set. M has the operations that formulas
+// use; each M chooses how it associates three factors and how it approximates exp, erfc and tanh. F::at(m, constant,
+// inputs, outputs) takes one element of each operand, or a vector of elements.
 
 template <class V>
 struct ValueAndSlope {
@@ -29,8 +29,8 @@ struct GeluExact {
   }
 };
 
-// x (1 + tanh(u)) / 2 = x s with s = sigmoid(2u) and 2u = 2 sqrt(2/pi) (x + 0.044715 x^3); the slope is
-// s + x (2u)' s (1 - s). Beyond 10 the last product is below 1e-30, and its factors may overflow.
+// x (1 + tanh(u)) / 2 = x s with s = sigmoid(2u) and 2u = 2 sqrt(2/pi) (x + 0.044715 x^3); the slope is s + x (2u)' s
+// (1 - s). If |x| > 10, the last product is below 1e-30, but its factors may overflow.
 struct GeluByTanh {
   template <class M, class V>
   HR_FORMULA static ValueAndSlope<V> at(M m, V x) {

@@ -1,4 +1,4 @@
-// The table of elementwise ops, and their rules, which follow from it.
+// The table of elementwise ops, and the rules that follow from it.
 #include <algorithm>
 #include <memory>
 
@@ -13,14 +13,14 @@ namespace {
 
 using namespace operand_rules;
 
-// Attribute "approximate" of gelu: none (when absent) or tanh.
+// Attribute "approximate" of gelu: none (default) or tanh.
 Formula gelu(std::string_view op, const Attrs& attrs) {
   const std::string_view text = attrs.text("approximate", "none");
   HR_CHECK(text == "none" || text == "tanh", "{}: approximate is none or tanh, not '{}'", op, text);
   return text == "tanh" ? Formula::gelu_tanh : Formula::gelu;
 }
 
-// Attribute "activation" of swiglu: silu (when absent), gelu_tanh or gelu.
+// Attribute "activation" of swiglu: silu (default), gelu_tanh or gelu.
 Formula gated(std::string_view op, const Attrs& attrs) {
   const std::string_view text = attrs.text("activation", "silu");
   if (text == "gelu_tanh") return Formula::gated_gelu_tanh;
@@ -63,7 +63,7 @@ std::vector<ElementwiseRow> make_rows() {
        "",
        "",
        kNothing},
-      // between -cap and cap (Gemma 2)
+      // limits x to between -cap and cap (Gemma 2)
       {"softcap", {"x"}, 1, kOther, {{0, 0}}, softcap, "cap", "softcap_grad", kResults},
       {"softcap_grad", {"y", "dy"}, 1, kOther, {{0, 1}, {0, 0}}, gradient_of<softcap>, "cap", "", kNothing},
       // a constant factor

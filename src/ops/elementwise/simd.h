@@ -1,4 +1,4 @@
-// Elementwise ops on the best instruction set of the machine. One thread.
+// Elementwise ops with the machine's best instruction set. One thread.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,19 @@
 
 namespace headroom {
 
-// The operands of a formula, in the order of its inputs and outputs: arrays of one dtype, f32, bf16 or f16. An output
-// may be any one of the inputs.
+// The operands of a formula, in the order of its inputs and outputs: arrays of the same dtype, f32, bf16 or f16. An
+// output may be one of the inputs.
 struct ElementwiseArrays {
   const void* in[kFormulaInputs] = {};
   void* out[kFormulaOutputs] = {};
   DType dtype = DType::f32;
 };
 
-// Elements [begin, end).
+// Computes elements [begin, end) of the outputs.
 void elementwise_range(Formula formula, const FormulaConstant<float>& constant, const ElementwiseArrays& arrays,
                        int64_t begin, int64_t end);
 
-// gated_silu and its gradient over bf16 arrays with AVX512_BF16 conversions, on machines with the instructions.
+// gated_silu or its gradient for bf16 arrays, with AVX512_BF16 conversions. Only on machines that have them.
 void gated_silu_bf16_range(Formula formula, const ElementwiseArrays& arrays, int64_t begin, int64_t end);
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// CPU kernels of embedding and embedding_grad. Ids outside the table are refused when data is loaded; kernels clamp.
+// CPU kernels of embedding and embedding_grad. Loading the data refuses ids outside the table; the kernels clamp ids.
 #include <algorithm>
 
 #include "base/threads.h"
@@ -44,8 +44,8 @@ void zero(const TensorView& acc) {
   });
 }
 
-// Each thread owns a range of columns and takes the tokens in order: balanced whatever the ids, and every element's sum
-// has the order of the tokens, for any team and any cut into micro-batches.
+// Each thread owns a range of columns and goes through the tokens in order: balanced whatever the ids, and every
+// element is summed in the order of the tokens, for any team and any division into micro-batches.
 std::unique_ptr<CpuKernel> scatter_simd(const KernelSpec& spec) {
   return kernel_of([accumulate = std::string(spec.attrs.text("accumulate", "always")),
                     padding = padding_row(spec)](const KernelCall& call) {

@@ -10,15 +10,14 @@ namespace {
 
 using namespace operand_rules;
 
-// Attribute "padding": the row of the table that look-ups give no gradient, as nn.Embedding's padding_idx; absent:
-// none.
+// Attribute "padding": the row of the table that gets no gradient, like nn.Embedding's padding_idx; absent: none.
 void require_padding(std::string_view op, const Attrs& attrs, const Dim& rows) {
   if (!attrs.has("padding")) return;
   const int64_t padding = attrs.integer("padding");
   HR_CHECK(padding >= 0 && padding < rows.constant, "{}: padding is row {} of {}", op, padding, rows.constant);
 }
 
-// y[b, s] = table[ids[b, s]], in the table's dtype or that of attribute "dtype"
+// y[b, s] = table[ids[b, s]], in attribute "dtype" or the table's
 class Embedding final : public Op {
  public:
   std::string_view name() const override { return "embedding"; }
@@ -39,7 +38,7 @@ class Embedding final : public Op {
     return {y};
   }
 
-  // Of the table only the rows named by the ids are read.
+  // Only the rows of the table that the ids name are read.
   Work work(const OpCall& call) const override {
     const double row = static_cast<double>(call.inputs[1].dims[1] * dtype_bytes(call.inputs[1].dtype));
     const double rows = static_cast<double>(element_count(call.inputs[0].dims));
@@ -56,7 +55,7 @@ class Embedding final : public Op {
   }
 };
 
-// acc[ids[b, s]] += dy[b, s], but for the row "padding"
+// acc[ids[b, s]] += dy[b, s], except for row "padding"
 class EmbeddingGrad final : public Op {
  public:
   std::string_view name() const override { return "embedding_grad"; }
@@ -79,7 +78,7 @@ class EmbeddingGrad final : public Op {
 
   std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 2, true}}; }
 
-  // The rows named by the ids are read and written; the zero fill of the first trip is spread over the trips.
+  // The rows named by the ids are read and written. The zero fill of the first iteration is amortised over all of them.
   Work work(const OpCall& call) const override {
     const double elements = static_cast<double>(element_count(call.inputs[1].dims));
     return {elements, 8 * elements + static_cast<double>(storage_bytes(call.inputs[1]))};

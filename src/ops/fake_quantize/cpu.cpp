@@ -25,7 +25,7 @@ TokenCodes token_codes(const TensorView& codes, const TensorView& grid) {
   return {codes.as<int8_t>(), grid.as<float>(), codes.dims.back()};
 }
 
-// Tokens of about 4096 elements to a thread.
+// The fewest tokens for a thread: about 4096 elements.
 int64_t token_grain(const TensorView& x) { return std::max<int64_t>(1, 4096 / x.dims.back()); }
 
 std::unique_ptr<CpuKernel> round_simd(const KernelSpec& spec) {
@@ -75,7 +75,7 @@ std::unique_ptr<CpuKernel> gradient_simd(const KernelSpec&) {
 
 float value_at(const TensorView& x, int64_t i) { return static_cast<float>(read_element(x, i)); }
 
-// NaN where an element of the group is not finite.
+// The scale of a group; NaN if an element of the group is not finite.
 float scale_of_group(const TensorView& weight, const Grid& grid, int64_t first) {
   float most = 0, fault = 0;
   for (int64_t i = first; i < first + grid.group; ++i) {
@@ -85,7 +85,7 @@ float scale_of_group(const TensorView& weight, const Grid& grid, int64_t first) 
   return weight_scale(most, grid.bits) + fault;
 }
 
-// body(i, steps of weight i, scale)
+// Calls body(i, steps of weight i, scale) for every weight.
 template <typename Body>
 void each_weight(const TensorView& weight, const Grid& grid, const Body& body) {
   for (int64_t first = 0; first < weight.count(); first += grid.group) {

@@ -14,7 +14,7 @@ namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
 
-// The least and the largest of x[0, count) and 0, and 0, or NaN where one is not finite.
+// Of x[0, count) and 0: the smallest and the largest value; `fault` is 0, or NaN if a value is not finite.
 struct Extremes {
   float least = 0;
   float most = 0;

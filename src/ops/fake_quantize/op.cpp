@@ -1,9 +1,10 @@
-// Rules of fake quantisation (quantisation-aware training): a weight rounded to a grid of 4 or 8 bits in groups of a
-// row, and activations as 8-bit codes of each token. The arithmetic is that of base/quantization_grid.h.
+// Rules of fake quantisation (quantisation-aware training): weights rounded to a grid of 4 or 8 bits in groups within a
+// row, and activations as 8-bit codes with a grid for each token. The arithmetic is in base/quantization_grid.h.
 //
-// Gradients pass straight through the rounding, and through the clamp only strictly between its bounds. Of a weight
-// that zeroes elements of the gradient that products have summed, in its place. Of activations the codes are what is
-// kept for the backward pass: they say which elements were clamped, and products read what they decode to.
+// Gradients pass straight through the rounding, and through the clamp only strictly between its bounds. For a weight,
+// the elements where it clamps are set to zero in place in the gradient that the products have summed. For activations,
+// the codes are kept for the backward pass: they show which elements were clamped, and products read their decoded
+// values.
 #include <memory>
 
 #include "ir/vjp.h"
@@ -26,7 +27,7 @@ void require_grid(std::string_view op, const Attrs& attrs, const Type& weight) {
 
 Attrs grid_attrs(const Attrs& attrs) { return {{"bits", attrs.integer("bits")}, {"group", attrs.integer("group")}}; }
 
-// (weight) -> the weight on its grid
+// (weight) -> the weight rounded to its grid
 class FakeQuantizeWeight final : public Op {
  public:
   std::string_view name() const override { return "fake_quantize_weight"; }
@@ -49,7 +50,7 @@ class FakeQuantizeWeight final : public Op {
   }
 };
 
-// (gradient, weight) -> the gradient, 0 where the weight's code was clamped
+// (gradient, weight) -> the gradient, set to 0 where the weight's code was clamped
 class FakeQuantizeWeightGrad final : public Op {
  public:
   std::string_view name() const override { return "fake_quantize_weight_grad"; }
@@ -66,7 +67,7 @@ class FakeQuantizeWeightGrad final : public Op {
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
 };
 
-// What codes and grid of x are: i8 of x's shape, and f32 scale and code of zero of each token.
+// The types of the codes and the grid of x: i8 with x's shape, and f32 scale and zero code for each token.
 Type codes_type(const Type& x) { return computed(x, DType::i8); }
 Type grid_type(const Type& x) {
   Type grid = computed(x, DType::f32);
@@ -99,7 +100,7 @@ class QuantizeTokens final : public Op {
   }
 };
 
-// (codes, grid) -> what they stand for. Attribute "dtype": f32 by default.
+// (codes, grid) -> the decoded values. Attribute "dtype": f32 by default.
 class DequantizeTokens final : public Op {
  public:
   std::string_view name() const override { return "dequantize_tokens"; }
@@ -116,13 +117,13 @@ class DequantizeTokens final : public Op {
     return {computed(inputs[0], float_attr(name(), attrs, DType::f32))};
   }
 
-  // The codes' cotangent is that of what they stand for.
+  // The cotangent of the codes is that of the decoded values.
   void vjp(VjpContext& context) const override {
     if (const ValueId dy = context.cotangent(0); dy != kNone) context.contribute(0, dy);
   }
 };
 
-// (dy, codes) -> dy, 0 where a code is the least or the largest. Attribute "dtype" is that of dx, absent: dy's.
+// (dy, codes) -> dy, 0 where a code is the smallest or the largest. Attribute "dtype" is dx's; if absent, it is dy's.
 class QuantizeTokensGrad final : public Op {
  public:
   std::string_view name() const override { return "quantize_tokens_grad"; }

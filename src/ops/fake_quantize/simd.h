@@ -1,4 +1,4 @@
-// Fake quantisation on the best instruction set of the machine. One thread. Arrays of T are f32 or bf16.
+// Fake quantisation with the machine's best instruction set. One thread. Values are f32 or bf16.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,18 @@
 
 namespace headroom {
 
-// A weight whose groups lie one behind the other.
+// A weight whose groups are contiguous.
 struct GroupedWeight {
   const void* values = nullptr;
   DType dtype = DType::f32;
   int bits = 8;
   int64_t group = 1;
 };
-// Of groups [begin, end): y is the weight on its grid; the gradient becomes 0 where a code was clamped.
+// For groups [begin, end): y is the weight rounded to its grid; the gradient is set to 0 where a code was clamped.
 void round_groups(const GroupedWeight& weight, void* y, DType y_dtype, int64_t begin, int64_t end);
 void mask_groups(const GroupedWeight& weight, float* gradient, int64_t begin, int64_t end);
 
-// Tokens [begin, end) of `features` each; a token's grid is its scale and its code of zero.
+// Codes of tokens with `features` elements each; a token's grid is its scale and its zero code.
 struct TokenCodes {
   int8_t* codes = nullptr;
   float* grid = nullptr;
@@ -27,7 +27,7 @@ struct TokenCodes {
 void quantize_rows(const void* x, DType dtype, const TokenCodes& to, int64_t begin, int64_t end);
 void dequantize_rows(const TokenCodes& from, void* y, DType dtype, int64_t begin, int64_t end);
 
-// Elements [begin, end): dx is dy, or 0 where the code is the least or the largest. dx may be dy.
+// For elements [begin, end): dx is dy, or 0 where the code is the smallest or the largest. dx may be dy.
 void mask_codes(const void* dy, DType dy_dtype, const int8_t* codes, void* dx, DType dx_dtype, int64_t begin,
                 int64_t end);
 

@@ -20,7 +20,7 @@ std::unique_ptr<CpuKernel> batch_kernel(const KernelSpec& spec) {
   });
 }
 
-// Space alone: there is nothing to do.
+// Only reserves space: nothing to compute.
 std::unique_ptr<CpuKernel> space_kernel(const KernelSpec&) {
   return kernel_of([](const KernelCall&) {});
 }

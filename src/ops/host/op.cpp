@@ -1,4 +1,5 @@
-// Rules of the ops that reserve arena space or call the host: the micro-batch, gradient accumulators, staging space.
+// Rules of the ops that reserve space in the arena or call the host: the micro-batch, gradient accumulators, staging
+// space.
 #include <charconv>
 #include <memory>
 
@@ -18,10 +19,10 @@ class HostOp : public Op {
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
 };
 
-// The token ids and labels of the current micro-batch; with attribute "types" 1 then the types of the tokens (0, or 1
-// in the second text of a pair); with "lengths" 1 then the tokens of each row before its padding, i32[batch]; with
-// "segments" 1, last, where in its sequence the row of each token begins. Dimension d is the symbol of attribute
-// "<d>_symbol", or the constant of attribute "<d>".
+// The token ids and labels of the current micro-batch. With attribute "types" 1, then the types of the tokens (0, or 1
+// in the second text of a pair); with "lengths" 1, then the number of tokens of each row before its padding,
+// i32[batch]; with "segments" 1, last, the position in its sequence at which each token's packed row begins. Dimension
+// d is the symbol in attribute "<d>_symbol", or the constant in attribute "<d>".
 class NextBatch final : public HostOp {
  public:
   std::string_view name() const override { return "next_batch"; }
@@ -54,8 +55,8 @@ class NextBatch final : public HostOp {
   }
 };
 
-// A value without contents. "dims" are its dimensions, separated by commas; "shard_axis" and "shard_parts" make it
-// one shard of them; "tier" host or disk places it there.
+// A value without contents. "dims" are its dimensions, separated by commas; "shard_axis" and "shard_parts" make it one
+// shard of such a value; "tier" is device (default), host or disk.
 class Allocate final : public HostOp {
  public:
   std::string_view name() const override { return "allocate"; }

@@ -98,7 +98,7 @@ std::unique_ptr<CpuKernel> grad_simd(const KernelSpec& spec) {
   });
 }
 
-// One row of the gradient; dw and db go straight to the accumulators.
+// One row of the gradient; dw and db are added directly to the accumulators.
 void grad_row(const GradPlan& plan, const KernelCall& call, int64_t at) {
   const TensorView &x = call.inputs[0], &w = call.inputs[1], &dy = call.inputs[2];
   const int64_t width = x.dims.back();

@@ -23,7 +23,7 @@ class LayerNorm final : public Op {
   OperandNames operands(const Attrs&, size_t) const override { return {"x", "weight", "bias"}; }
   OpKind kind() const override { return OpKind::norm; }
   bool by_rows() const override { return true; }
-  // With attribute "stream" 1 the result joins the fp32 stream.
+  // With attribute "stream" 1 the result joins the fp32 residual stream.
   std::string_view narrow_dtype(const Attrs& attrs) const override {
     return attrs.integer("stream") != 0 ? "f32" : "bf16";
   }

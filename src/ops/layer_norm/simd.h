@@ -1,4 +1,4 @@
-// Rows of the layer norm on the best instruction set of the machine.
+// Rows of the layer norm with the machine's best instruction set. One thread.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ struct LayerNormRows {
   DType y_dtype = DType::f32;
 };
 
-// Rows [begin, end) of y.
+// Computes rows [begin, end) of y.
 void layer_norm_rows(const LayerNormRows& args, int64_t begin, int64_t end);
 
 struct LayerNormGradRows {
   const void* x = nullptr;
   const float* w = nullptr;
   const void* dy = nullptr;
-  const void* addend = nullptr;  // of x's dtype, may be null
+  const void* addend = nullptr;  // of x's dtype; may be null
   void* dx = nullptr;            // of x's dtype; may be dy or addend
   int64_t width = 0;
   float eps = 0;
@@ -33,7 +33,8 @@ struct LayerNormGradRows {
   DType dy_dtype = DType::f32;
 };
 
-// Rows [begin, end) of dx; their contributions to dL/dw and dL/db are written to `dw` and `db`, both null or neither.
+// Computes rows [begin, end) of dx and overwrites `dw` and `db`, both null or neither, with the rows' sums for dL/dw
+// and dL/db.
 void layer_norm_grad_rows(const LayerNormGradRows& args, int64_t begin, int64_t end, float* dw, float* db);
 
 }  // namespace headroom

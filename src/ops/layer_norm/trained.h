@@ -10,7 +10,7 @@ namespace headroom {
 constexpr int64_t kTrainsWeight = 1;
 constexpr int64_t kTrainsBias = 2;
 
-// Accumulators among the node's inputs: the weight's first, then the bias's.
+// The number of accumulators among the node's inputs: the weight's comes first, then the bias's.
 inline int trained_count(const Attrs& attrs) {
   const int64_t train = attrs.integer("train");
   return ((train & kTrainsWeight) != 0 ? 1 : 0) + ((train & kTrainsBias) != 0 ? 1 : 0);

@@ -1,4 +1,4 @@
-// CPU kernels of muon: products of ops/cpu/matmul.h, and passes over elements between them.
+// CPU kernels of Muon: products of ops/cpu/matmul.h, with elementwise passes between them.
 #include <array>
 #include <cmath>
 
@@ -11,7 +11,7 @@
 namespace headroom {
 namespace {
 
-// body(i) for every element, on the team.
+// Calls body(i) for every element, on the team.
 template <class Body>
 void for_elements(int64_t count, const Body& body) {
   parallel_for(count, 4096, [&](int64_t begin, int64_t end, int) {
@@ -23,7 +23,7 @@ void scale(const bfloat16* from, float factor, int64_t count, bfloat16* to) {
   for_elements(count, [=](int64_t i) { to[i] = bfloat16(static_cast<float>(from[i]) * factor); });
 }
 
-// The root of the sum of squares; the parts do not depend on the number of threads.
+// The square root of the sum of squares; its parts do not depend on the number of threads.
 float norm_of(const bfloat16* x, int64_t count, float* parts) {
   const int64_t each = (count + MuonScratch::kNorms - 1) / MuonScratch::kNorms;
   parallel_for(MuonScratch::kNorms, 1, [&](int64_t begin, int64_t end, int) {
@@ -46,7 +46,7 @@ class MuonKernel final : public CpuKernel {
 
   void run(const KernelCall& call) const override {
     const float clip = call.inputs[4].as<float>()[0];
-    if (!std::isfinite(clip)) return;  // of a gradient norm that is not finite: the step is left out
+    if (!std::isfinite(clip)) return;  // the gradient norm is not finite: the step is skipped
     const float* const hyper = call.inputs[3].as<float>();
     const double lr = static_cast<double>(hyper[kLearningRate]);
     const double decay = plan_.decay ? static_cast<double>(hyper[kWeightDecay]) : 0;
@@ -67,7 +67,7 @@ class MuonKernel final : public CpuKernel {
   }
 
  private:
-  // The buffer's step, and what is made orthogonal.
+  // Updates the momentum buffer and computes the matrix to orthogonalise.
   void move_buffer(const float* g, float clip, float* buffer, bfloat16* x) const {
     const float momentum = plan_.momentum;
     const bool nesterov = plan_.nesterov;

@@ -1,4 +1,4 @@
-// What muon works on, and what kernels keep of its node.
+// What Muon works on, and what its kernels keep of their node.
 #pragma once
 
 #include <algorithm>
@@ -17,11 +17,11 @@ constexpr float kMuonLeastNorm = 1e-7f;
 
 struct MuonPlan {
   float momentum = 0;
-  int64_t steps = 0;  // of the iteration
+  int64_t steps = 0;  // of the Newton-Schulz iteration
   bool nesterov = false;
   bool matches_adamw = false;  // the update's root mean square is about 0.2
   bool decay = false;
-  uint64_t tensor = 0;  // the weight's part of the key of its draws
+  uint64_t tensor = 0;  // the weight's part of the key for stochastic rounding
 
   explicit MuonPlan(const Attrs& attrs)
       : momentum(static_cast<float>(attrs.real("momentum"))),
@@ -32,7 +32,7 @@ struct MuonPlan {
         tensor(static_cast<uint64_t>(attrs.integer("tensor"))) {}
 };
 
-// A matrix, or a stack of them that are updated one after the other.
+// A matrix, or a stack of matrices that are updated one by one.
 struct MuonShape {
   int64_t matrices = 1;
   int64_t rows = 1;
@@ -47,12 +47,12 @@ struct MuonShape {
   int64_t narrow() const { return std::min(rows, cols); }
   int64_t wide() const { return std::max(rows, cols); }
 
-  // What the rate is multiplied by.
+  // The factor on the learning rate.
   double rate_factor(const MuonPlan& plan) const {
     const double ratio = static_cast<double>(rows) / static_cast<double>(cols);
     return plan.matches_adamw ? 0.2 * std::sqrt(static_cast<double>(wide())) : std::sqrt(std::max(1.0, ratio));
   }
-  // Of one update, in products.
+  // Floating-point operations of one update, in its products.
   double flops(const MuonPlan& plan) const {
     const double s = static_cast<double>(narrow()), l = static_cast<double>(wide());
     return static_cast<double>(matrices * plan.steps) * (4 * s * s * l + 2 * s * s * s);

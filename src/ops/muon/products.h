@@ -1,4 +1,4 @@
-// The products of muon's iteration, and its work memory.
+// The products of Muon's iteration, and its scratch.
 #pragma once
 
 #include "base/bfloat16.h"
@@ -8,11 +8,11 @@
 
 namespace headroom {
 
-// All operands and results bf16.
+// All operands and results are bf16. A is the Gram matrix, a, b and c are the coefficients in plan.h.
 struct MuonProducts {
-  MatmulSpec gram;    // X X^T of a wide X, X^T X of a tall one
+  MatmulSpec gram;    // A: X X^T for a wide X, X^T X for a tall one
   MatmulSpec square;  // c A A + b A
-  MatmulSpec move;    // B X + a X, or X B + a X
+  MatmulSpec move;    // B X + a X, or X B + a X, with B = `square`
 
   explicit MuonProducts(const MuonShape& shape) {
     gram.size = {shape.narrow(), shape.narrow(), shape.wide()};
@@ -25,7 +25,7 @@ struct MuonProducts {
   }
 };
 
-// Of one matrix; what the products need besides lies behind.
+// Scratch for one matrix; the scratch of the products follows it.
 struct MuonScratch {
   bfloat16* x = nullptr;
   bfloat16* next = nullptr;

@@ -1,4 +1,4 @@
-// Per-target arithmetic of the formulas: f32 in vectors. Included once per target, after lanes-inl.h.
+// The formulas' arithmetic per target: vectors of f32. Included once per target, after lanes-inl.h.
 #if defined(HEADROOM_OPS_UPDATE_ARITHMETIC_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADROOM_OPS_UPDATE_ARITHMETIC_INL_H_
 #undef HEADROOM_OPS_UPDATE_ARITHMETIC_INL_H_

@@ -12,7 +12,7 @@
 namespace headroom {
 namespace {
 
-// f64, one element at a time.
+// Arithmetic in f64, one element at a time.
 struct Doubles {
   double set(double c) const { return c; }
   double add(double a, double b) const { return a + b; }
@@ -28,7 +28,7 @@ struct Doubles {
 #include "ops/update/formulas-inl.h"
 #undef HR_FORMULA
 
-// A call's scalars and the copy that it refreshes.
+// The scalars of a call and the copy that it refreshes.
 struct Call {
   const float* scalars;
   double clip;
@@ -40,7 +40,7 @@ struct Call {
         clip(static_cast<double>(call.inputs[plan.clip()].as<float>()[0])),
         key(step_key(scalars, plan.tensor)),
         copy(call.outputs.size() > plan.copy ? &call.outputs[plan.copy] : nullptr) {}
-  // A factor of NaN stands for a gradient norm that is not finite: the step is left out.
+  // If the gradient norm is not finite, the factor is NaN and the step is skipped.
   bool usable() const { return std::isfinite(clip); }
 };
 
@@ -85,7 +85,7 @@ std::unique_ptr<CpuKernel> simd_of(const UpdatePlan& plan) {
   });
 }
 
-// The states of a block of elements, in f64, and back.
+// Loads and stores the states of a block of elements, in f64.
 template <class F>
 class ReferenceStates {
  public:
@@ -129,7 +129,7 @@ class ReferenceStates {
   double values_[F::kStates + 1][kStateBlock];
 };
 
-// One element: its states in place, its new weight.
+// Updates the states of one element and returns its new weight.
 template <class F>
 double next_weight(ReferenceStates<F>& all, int64_t i, const double* factors, double weight, double g) {
   double states[F::kStates + 1];

@@ -16,14 +16,14 @@ namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
 
-// A constant of each level but zero, from level 1 on; as many as the longest vector has lanes.
+// A constant for each level from 1 on, padded to the lanes of the longest vector.
 struct LevelTable {
   float of[HWY_MAX_BYTES / sizeof(float) < 16 ? 16 : HWY_MAX_BYTES / sizeof(float)] = {};
 
   explicit LevelTable(const std::array<float, DynamicMap::kLevels>& levels) {
     for (size_t level = 1; level < DynamicMap::kLevels; ++level) of[level - 1] = levels[level];
   }
-  // That of level i + 1, by lane.
+  // The constants of levels i + 1, by lane.
   template <class D, class VI>
   HWY_INLINE hn::Vec<D> at(D d, VI i) const {
     if constexpr (hn::MaxLanes(D()) >= DynamicMap::kLevels - 1)
@@ -33,7 +33,7 @@ struct LevelTable {
   }
 };
 
-// A level's ranks begin at a power of two: its exponent says which level it is.
+// In each level, rank + shift starts at a power of two, so its exponent gives the level.
 template <bool kSigned>
 void decode(const DynamicMap& map, const uint8_t* codes, float absmax, int64_t count, float* to) {
   constexpr int kExponent = 127 + (kSigned ? 0 : 1);  // of level 1
@@ -43,7 +43,7 @@ void decode(const DynamicMap& map, const uint8_t* codes, float absmax, int64_t c
     const hn::Rebind<int32_t, decltype(d)> wide;
     const auto code = hn::ConvertTo(d, hn::PromoteTo(wide, hn::LoadU(narrow, codes + i)));
     const auto place = kSigned ? hn::Sub(code, hn::Set(d, 127.0f)) : hn::Add(code, hn::Set(d, 1.0f));
-    const auto steps = hn::Abs(place);  // rank + shift: a level's steps, and one more for each behind its first
+    const auto steps = hn::Abs(place);  // rank + shift: the level's power of two, plus 1 for each value after its first
     const auto exponent = hn::ShiftRight<23>(hn::BitCast(wide, steps));
     const auto level = hn::Max(hn::Sub(exponent, hn::Set(wide, kExponent)), hn::Zero(wide));
     const auto before = hn::BitCast(d, hn::ShiftLeft<23>(exponent));
@@ -76,8 +76,8 @@ void encode(const DynamicMap& map, const float* x, float inverse, int64_t count,
     const auto zero = hn::Zero(wide), one = hn::Set(wide, 1);
     const auto scaled = hn::Mul(load(d, x + i), hn::Set(d, inverse));
     const auto magnitude = hn::Abs(scaled);
-    // Levels are entered at 1 to 2.75 times a power of ten (the last at 0.997): of 2^e at level 7.56 + e log10(2),
-    // rounded down, and within an octave the next one at most.
+    // Levels start at 1 to 2.75 times a power of ten (the last at 0.997). 2^e is in level 7.56 + e log10(2), rounded
+    // down; other values of its octave are in that level or the next.
     const auto octave = hn::ConvertTo(d, hn::ShiftRight<23>(hn::BitCast(wide, magnitude)));
     const auto about = hn::MulAdd(octave, hn::Set(d, 0.30103f), hn::Set(d, 7.561f - 127 * 0.30103f));
     const auto least = hn::ConvertTo(wide, hn::Max(about, hn::Zero(d)));
@@ -85,7 +85,7 @@ void encode(const DynamicMap& map, const float* x, float inverse, int64_t count,
     const auto level = hn::Add(least, hn::IfThenElseZero(beyond, one));
     const auto index = hn::Max(hn::Sub(level, one), zero);
     const auto steps = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(index, hn::Set(wide, kExponent))));
-    // A decade begins at a tenth of its end: a ninth of its own length, which is `steps`, above zero.
+    // A decade starts at a tenth of its end, so its start is a ninth of its length (here `steps`) above zero.
     const auto place = hn::NegMulAdd(steps, hn::Set(d, 1.0f / 9), hn::Mul(magnitude, all_per.at(d, index)));
     const auto within = hn::Max(hn::Min(hn::Floor(place), hn::Sub(steps, hn::Set(d, 1.0f))), hn::Zero(d));
     const auto rank = hn::ConvertTo(wide, hn::Sub(hn::Add(steps, within), hn::Set(d, kSigned ? 0.0f : 1.0f)));
@@ -99,7 +99,7 @@ void encode(const DynamicMap& map, const float* x, float inverse, int64_t count,
   });
 }
 
-// Elements [begin, end) of one block.
+// Updates elements [begin, end) of one block.
 template <class F, class K>
 void update_block(const UpdateArrays& arrays, const UpdateScalars& scalars, uint64_t key, int64_t begin, int64_t end) {
   const UpdateArrays a = arrays;

@@ -1,11 +1,11 @@
-// The formulas of elementwise updates by number: formulas-inl.h has them. Plain C++17: device code takes it too.
+// Numbers for the update formulas in formulas-inl.h. Plain C++17, so that device code can include it.
 #pragma once
 
 #include "ops/step_scalars.h"
 
 namespace headroom {
 
-// X(number, type of formulas-inl.h, flops per element, states of a weight in their order)
+// X(number, type in formulas-inl.h, flops per element, names of the states in order)
 #define HR_UPDATES(X)                                                                             \
   X(adamw, AdamUpdate<true>, 15, "exp_avg", "exp_avg_sq")                                         \
   X(adam, AdamUpdate<false>, 16, "exp_avg", "exp_avg_sq")                                         \
@@ -25,15 +25,15 @@ enum class UpdateFormula {
 #undef HR_UPDATE_NUMBER
 };
 
-// Elements that share a scale where states are kept in 8 bits (blocks.h).
+// Elements that share a scale if states are kept in 8 bits (blocks.h).
 constexpr int64_t kStateBlock = 256;
 
 constexpr int kUpdateStates = 3, kUpdateNumbers = 3, kUpdateFactors = 8;  // at most
 
-// What a call's scalars and attributes say, in f64.
+// A call's scalars and attributes, in f64.
 struct UpdateStep {
   double lr = 0;
-  double decay = 0;                    // weight decay; 0 for a weight that has none
+  double decay = 0;                    // weight decay; 0 for a weight without it
   double own[kOwnScalars] = {};        // the optimizer's own scalars, in its order
   double number[kUpdateNumbers] = {};  // the op's attributes, in the order of its row (table.h)
 };

@@ -1,15 +1,15 @@
-// What elementwise updates compute: one formula each, for the reference kernels (f64), for vectors and for GPUs.
+// What elementwise updates compute: one formula each, for reference kernels (f64), vectors and GPUs.
 //
-// Included into the namespace of each arithmetic M, behind #define HR_FORMULA with the attributes of its functions; no
-// guard, as vectors have a namespace for each instruction set. A formula says
-//   kStates: how many states a weight has;
-//   kSigned: which of them may be negative, a bit each, the first the lowest;
-//   factors(step, f): what an element's update multiplies by, once a call and in f64; each M rounds them to its own;
-//   at(m, f, w, g, states): an element's new weight from its weight and its gradient (clipped), its states in place.
-// `step.number` is in the order of the op's row in op.cpp, `step.own` in that of the optimizer's scalars.
+// Included into the namespace of each arithmetic M, after #define HR_FORMULA with the attributes of its functions.
+// There is no include guard, as vectors have a namespace for each instruction set. A formula has
+//   kStates: the number of states of a weight;
+//   kSigned: which states may be negative, one bit each, the first in the lowest bit;
+//   factors(step, f): the factors in an element's update, computed once per call in f64 and rounded to M's type;
+//   at(m, f, w, g, states): an element's new weight from its weight and its (clipped) gradient; updates its states.
+// `step.number` is in the order of the op's row in op.cpp, `step.own` in the order of the optimizer's scalars.
 
-// Adam (Kingma and Ba 2015) in the operation order of torch.optim: decoupled is AdamW (Loshchilov and Hutter 2019),
-// else the decay joins the gradient.
+// Adam (Kingma and Ba 2015) with torch.optim's order of operations. Decoupled: AdamW (Loshchilov and Hutter 2019);
+// otherwise weight decay is added to the gradient.
 template <bool kDecoupled>
 struct AdamUpdate {
   static constexpr int kStates = 2;
@@ -57,8 +57,8 @@ struct SgdUpdate {
   }
 };
 
-// buffer' = momentum buffer + d; w' = w - lr buffer', or with Nesterov's w - lr (d + momentum buffer') (Sutskever et
-// al. 2013, in the form of torch.optim.SGD).
+// buffer' = momentum buffer + d; w' = w - lr buffer' or, with Nesterov momentum, w - lr (d + momentum buffer')
+// (Sutskever et al. 2013, in the form of torch.optim.SGD).
 template <bool kNesterov>
 struct MomentumUpdate {
   static constexpr int kStates = 1;
@@ -81,7 +81,8 @@ struct MomentumUpdate {
 };
 
 // v' = alpha v + (1 - alpha) d^2; w' = w - lr d / (sqrt(v') + eps), as torch.optim.RMSprop. Centered (bit 1 of
-// kVariant) the mean gradient's square is taken from v'; with momentum (bit 0) the steps are summed.
+// kVariant): the square of the mean gradient is subtracted from v'. With momentum (bit 0): the steps are summed in a
+// buffer.
 template <int kVariant>
 struct RmspropUpdate {
   static constexpr bool kCentered = kVariant / 2 == 1, kMoving = kVariant % 2 == 1;
@@ -114,7 +115,7 @@ struct RmspropUpdate {
   }
 };
 
-// s' = s + d^2; w' = w - lr factor d / (sqrt(s') + eps) (Duchi et al. 2011), `factor` being the step's own scalar.
+// s' = s + d^2; w' = w - lr factor d / (sqrt(s') + eps) (Duchi et al. 2011), with `factor` the step's own scalar.
 struct AdagradUpdate {
   static constexpr int kStates = 1;
   static constexpr unsigned kSigned = 0;

@@ -1,4 +1,4 @@
-// The table of elementwise updates, and their rules, which follow from it.
+// The table of elementwise updates, and the rules that follow from it.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -142,7 +142,7 @@ class UpdateOp final : public Op {
              name());
   }
 
-  // Of input i of the states of a weight.
+  // The type of input i, a state of the weight.
   Type state_type(const Type& weight, size_t i) const {
     if (!row_.in_blocks) return computed(weight, DType::f32);
     if (i % 2 == 0) return computed(weight, DType::u8);

@@ -1,4 +1,4 @@
-// Elementwise updates on the best instruction set of the machine. One thread.
+// Elementwise updates with the machine's best instruction set. One thread.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct UpdateArrays {
   UpdatedWeight weight;
   const float* g = nullptr;
   float* states[kUpdateStates] = {};  // of the formula
-  // In place of them where they are kept in 8 bits: codes, and a magnitude for each block (blocks.h).
+  // Instead of `states`, if they are kept in 8 bits: codes, and the largest magnitude of each block (blocks.h).
   uint8_t* codes[kUpdateStates] = {};
   float* absmax[kUpdateStates] = {};
 };
@@ -22,16 +22,17 @@ struct UpdateArrays {
 struct UpdateScalars {
   float clip = 1;
   float factors[kUpdateFactors] = {};  // of the formula
-  uint64_t key = 0;                    // of the draws that round a narrow weight (ops/stream/counter_bits.h)
+  uint64_t key = 0;                    // for stochastic rounding of a narrow weight (ops/stream/counter_bits.h)
 };
 
-// Elements [begin, end): reads the weight, g and the states once, writes the weight, the states and the copy once.
+// Elements [begin, end): reads the weight, g and the states once; writes the weight, the states and the copy once.
 void update_range(UpdateFormula formula, const UpdateArrays& arrays, const UpdateScalars& scalars, int64_t begin,
                   int64_t end);
 // The same with states in 8 bits; `begin` is the first element of a block.
 void update_blocks(UpdateFormula formula, const UpdateArrays& arrays, const UpdateScalars& scalars, int64_t begin,
                    int64_t end);
-// The rows [begin, end) of a weight in 8-bit codes, in place of `arrays.weight`. `row`: int8_row_bytes() of scratch.
+// The same for rows [begin, end) of a weight in 8-bit codes, instead of `arrays.weight`. `row`: int8_row_bytes() of
+// scratch.
 void update_int8_rows(UpdateFormula formula, const UpdateArrays& arrays, const UpdateScalars& scalars,
                       const Int8Rows& weight, float* row, int64_t begin, int64_t end);
 

@@ -1,10 +1,10 @@
-// The table of elementwise updates: what attributes each op has and by which formula it updates. Rules and kernels
+// The table of elementwise updates: the attributes of each op and the formula by which it updates. Rules and kernels
 // follow from it.
 //
-// A call is (weight, gradient, states..., hyper, clip, [copy]) -> (weight', states'..., [copy']), each in the storage
-// of its input. Gradient and states are f32, the weight f32, with a narrow copy or without, narrow
-// (stream/updated_weight.h), or 8-bit codes with a scale per row (stream/row_codes.h). An element's new values follow
-// from its old ones, the step's scalars and the attributes alone.
+// A call is (weight, gradient, states..., hyper, clip, [copy]) -> (weight', states'..., [copy']), each result in the
+// storage of its input. Gradient and states are f32. The weight is f32, with or without a narrow copy, or narrow
+// (stream/updated_weight.h), or 8-bit codes with a scale per row (stream/row_codes.h). An element's new values depend
+// only on its old ones, its gradient, the step's scalars and the attributes.
 #pragma once
 
 #include <span>
@@ -27,13 +27,13 @@ struct UpdateNumber {
 struct UpdateRow {
   std::string_view name;
   std::vector<UpdateNumber> numbers;  // UpdateStep::number
-  // The formula of a call. Throws InternalError where attributes contradict each other.
+  // The formula of a call. Throws InternalError if attributes contradict each other.
   UpdateFormula (*formula)(const Attrs& attrs) = nullptr;
-  bool in_blocks = false;  // states are kept in 8 bits
+  bool in_blocks = false;  // the states are kept in 8 bits
 };
 
 std::span<const UpdateRow> update_rows();
-// Throws InternalError where there is none.
+// Throws InternalError if there is none.
 const UpdateRow& update_row(std::string_view op);
 
 // The names of a formula's states.
@@ -45,14 +45,14 @@ struct UpdatePlan {
   double number[kUpdateNumbers] = {};
   bool decay = false;
   double rate = 1;      // factor on the learning rate
-  uint64_t tensor = 0;  // the weight's part of the key of its draws
-  int64_t first = 0;    // index in the whole weight of the first element of the call's (ir/row_slice.h)
-  int64_t columns = 0;  // of a weight in 8-bit codes with a scale per row (stream/row_codes.h); 0: numbers
+  uint64_t tensor = 0;  // the weight's part of the key for stochastic rounding
+  int64_t first = 0;    // index of the call's first element in the whole weight (ir/row_slice.h)
+  int64_t columns = 0;  // of a weight in 8-bit codes with a scale per row (stream/row_codes.h); 0: no codes
   size_t states = 0;    // of the formula
   bool in_blocks = false;
-  size_t tensors = 0;  // of the states: inputs 2 and on, outputs 1 and on; of blocks two a state
-  size_t hyper = 2;    // among the inputs; clip stands behind it
-  size_t copy = 1;     // among the outputs, where the call has so many
+  size_t tensors = 0;  // of the states: inputs from 2, outputs from 1; in blocks, two per state
+  size_t hyper = 2;    // index among the inputs; clip follows it
+  size_t copy = 1;     // index among the outputs, if the call has that many
 
   UpdatePlan(std::string_view op, const Attrs& attrs);
   explicit UpdatePlan(const KernelSpec& spec);
