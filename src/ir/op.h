@@ -124,6 +124,7 @@ class Op {
   // Types of the outputs. Throws InternalError naming the rule that `inputs` or `attrs` break.
   virtual std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const = 0;
 
+  // Which outputs must or may use the storage of an input.
   virtual std::vector<Alias> aliases(const Attrs& attrs, int inputs) const { return {}; }
 
   // Bytes of the stage through which the host fills or reads tensors, booked as scratch. Scratch that kernels need is

@@ -1,4 +1,4 @@
-// What the CPU kernels need as scratch.
+// Scratch of the CPU kernels.
 #include "ops/adafactor/shape.h"
 #include "ops/backend.h"
 

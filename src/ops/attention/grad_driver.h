@@ -8,7 +8,7 @@
 //   static int64_t bytes(const AttentionShape&)      bytes of its block
 //   static constexpr int64_t kColumns                queries of a tile, a multiple of kStrip
 //   static constexpr int64_t kKeys                   keys of a step, a multiple of 32
-//   void begin(const void* k, const void* v)         a kv head: its first rows; clears the sums
+//   void begin(const void* k, const void* v)         starts a kv head at its first rows; clears the sums
 //   void load_queries(const QueryTile&)
 //   void announce(const QueryTile& next)             what load_queries will read after this tile; a hint
 //   void step(int64_t tile, int64_t count, std::span<const StripStep>)   keys [tile, tile + count), a step per strip

@@ -18,7 +18,8 @@ struct GroupedWeight {
 void round_groups(const GroupedWeight& weight, void* y, DType y_dtype, int64_t begin, int64_t end);
 void mask_groups(const GroupedWeight& weight, float* gradient, int64_t begin, int64_t end);
 
-// Codes of tokens with `features` elements each; a token's grid is its scale and its zero code.
+// Codes of tokens with `features` elements each; a token's grid is its scale and its zero code. The functions below
+// process tokens [begin, end).
 struct TokenCodes {
   int8_t* codes = nullptr;
   float* grid = nullptr;

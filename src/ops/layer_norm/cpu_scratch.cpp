@@ -1,4 +1,4 @@
-// What the CPU kernels need as scratch.
+// Scratch of the CPU kernels.
 #include "ops/backend.h"
 #include "ops/layer_norm/trained.h"
 #include "ops/stream/row_chunks.h"

@@ -1,4 +1,4 @@
-// What the CPU kernels need as scratch: for a weight in 8-bit codes, a row in f32 for each thread.
+// Scratch of the CPU kernels: for a weight in 8-bit codes, a row in f32 for each thread.
 #include "ops/backend.h"
 #include "ops/stream/row_codes.h"
 #include "ops/update/table.h"
