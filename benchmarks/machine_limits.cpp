@@ -1,5 +1,6 @@
-// What this machine can do at most, measured: the GEMM rates of oneDNN (not of our kernels), and the memory's read and
-// copy bandwidth. One JSON object on stdout: flops and bytes per second, the median over rounds of a second in all.
+// Measures the limits of this machine: oneDNN's GEMM rates (not those of our kernels), and the memory's read and copy
+// bandwidth. Prints one JSON object to stdout, in flops and bytes per second: each is the median of at least three runs
+// in at least 1.5 s. A copy counts the bytes read and the bytes written.
 #include <omp.h>
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr double kSecondsPerLimit = 1.5;
 
-// The median rate of `work` units per run.
+// The median rate of runs that each do `work` units, in units per second.
 template <typename Run>
 double median_rate(double work, const Run& run) {
   run();
@@ -33,7 +34,7 @@ double median_rate(double work, const Run& run) {
   return rates[rates.size() / 2];
 }
 
-// A square product, x[n, n] with weights packed as the library likes them best: its peak.
+// A square product [n, n] x [n, n] into f32, with the weights in the layout that oneDNN prefers: its peak rate.
 double gemm_rate(const dnnl::engine& engine, dnnl::memory::data_type dtype, dnnl::memory::dim n) {
   using Tag = dnnl::memory::format_tag;
   const dnnl::memory::desc left({n, n}, dtype, Tag::ab), any({n, n}, dtype, Tag::any), plain({n, n}, dtype, Tag::ab),
@@ -56,7 +57,7 @@ double gemm_rate(const dnnl::engine& engine, dnnl::memory::data_type dtype, dnnl
   });
 }
 
-// Eight streams a thread, as a reader of several tensors has: one alone leaves most of the bandwidth.
+// Eight streams per thread, like a kernel that reads several tensors: one stream leaves most of the bandwidth unused.
 __attribute__((target_clones("avx512f", "avx2", "default"))) uint64_t sum_words(const uint64_t* words, size_t count) {
   constexpr size_t kStreams = 8, kLanes = 8;
   uint64_t sums[kStreams][kLanes] = {};

@@ -1,5 +1,5 @@
-// The Python module headroom._engine: the public API of include/headroom as it is; python/headroom/*.py gives it the
-// shape that Python's users expect.
+// The Python module headroom._engine: the public API of include/headroom, unchanged; python/headroom/*.py builds the
+// package's interface on it.
 #include <pybind11/functional.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -15,11 +15,11 @@ namespace api = headroom::api;
 
 namespace {
 
-// A run lets other threads of Python work; callbacks take the interpreter back. What a callback throws, Python's own
-// exceptions too, passes through the engine.
+// A run releases the GIL, and callbacks acquire it again. An exception that a callback throws, including Python's own,
+// passes through the engine.
 using Released = py::call_guard<py::gil_scoped_release>;
 
-// Ctrl-C is seen between steps: the run saves and ends, and the caller raises KeyboardInterrupt.
+// Ctrl-C is noticed between steps: the run saves and ends, and the caller raises KeyboardInterrupt.
 class Interrupts {
  public:
   bool pending() {
@@ -30,7 +30,8 @@ class Interrupts {
     }
     return seen_;
   }
-  // The same callback; one that Ctrl-C falls into returns, and the run ends behind it.
+  // The same callback, except that a KeyboardInterrupt in it is only noted: the callback returns, and the run ends
+  // after it.
   template <typename... A>
   std::function<void(A...)> around(const std::function<void(A...)>& callback) {
     if (!callback) return {};
@@ -91,7 +92,7 @@ api::Generation generate(const api::Session& session, const std::string& prompt,
   return generation;
 }
 
-// Ctrl-C ends a measurement: KeyboardInterrupt passes through it.
+// Ctrl-C ends a measurement: KeyboardInterrupt propagates through it.
 api::MachineProfile profile(const api::Options& options, const std::function<void(double)>& on_progress,
                             const std::function<void(const std::string&)>& on_note) {
   const auto progress = [&](double share) {
@@ -102,7 +103,7 @@ api::MachineProfile profile(const api::Options& options, const std::function<voi
   return api::profile(options, progress, on_note);
 }
 
-// Raises headroom.errors' classes, so that their attributes are Python's.
+// Raises the exception classes of headroom.errors for the API's errors, with their attributes.
 void register_errors() {
   py::register_exception_translator([](std::exception_ptr pointer) {
     try {

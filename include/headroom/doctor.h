@@ -10,17 +10,18 @@
 
 namespace headroom::api {
 
-/// What doctor is asked. Something of `text`, `files`, `configs` and `command` is given; the rest narrows the answer.
+/// A question to doctor. At least one of `text`, `files`, `configs` and `command` is set; the other members narrow the
+/// answer.
 struct Question {
   std::string text;                   ///< an error message or log
   std::vector<std::string> files;     ///< logs, configurations, snapshots of torch's allocator
-  std::vector<std::string> configs;   ///< configurations for sure
-  std::vector<std::string> command;   ///< a command line of another system, in words
+  std::vector<std::string> configs;   ///< files that must be configurations
+  std::vector<std::string> command;   ///< another system's command line, split into words
   std::string model;                  ///< config.json, its directory, or a published name
   std::string parameters;             ///< "7B"
   std::string gpu;                    ///< "a100-40gb", "4090", or a size as "24GiB"
   std::int64_t gpus = 0;              ///< 0: not known
-  std::int64_t micro_batch_size = 0;  ///< sequences at once on a GPU; 0: not known
+  std::int64_t micro_batch_size = 0;  ///< sequences processed at once on a GPU; 0: not known
   std::int64_t max_seq_length = 0;    ///< tokens; 0: not known
 };
 

@@ -1,5 +1,5 @@
 /// @file
-/// What to ask before a training: docs/questions.md has the questions and the members of each answer.
+/// Questions to ask before a training run; docs/questions.md lists them and the members of each answer.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 namespace headroom::api {
 
 /// Compares training and serving of all models below `directory` (folders with a config.json, at any depth) within the
-/// option "memory"; the other options are those of Session::plan() and hold for every model. JSON: "models", best
-/// first. A model that cannot be read or planned has the reason in its row. Takes a second or two for each model.
-/// Throws Error (usage) where the directory cannot be read or holds no model. Thread-safe.
+/// option "memory"; the other options are those of Session::plan() and apply to every model. JSON: "models", best
+/// first. The row of a model that cannot be read or planned gives the reason. Takes a second or two per model. Throws
+/// Error (usage) if the directory cannot be read or holds no model. Thread-safe.
 Answer suggest_models(const std::string& directory, const Options& options = {});
 
 /// Compares two plans: files as Plan::json() gives them, or plan.json of a training's output directory. JSON: bytes by

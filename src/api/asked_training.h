@@ -1,4 +1,4 @@
-// A training as a caller of the public API asks for it.
+// A training run as requested through the public API.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@
 
 namespace headroom::api {
 
-// Whether it runs here, or is only planned: then for the device that a named profile describes.
+// Whether the training runs on this machine or is only planned, possibly for the device of a named profile.
 enum class ForWhat { plan, run };
 
-// The options that a model's session and a call give, and the command line that says the same.
+// The options of a model's session and of a call, combined, and the command line that is equivalent to them.
 class AskedTraining {
  public:
   // Throws headroom::Error(usage).

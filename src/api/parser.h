@@ -1,4 +1,4 @@
-// Options of the public API, as the calls of the engine take them.
+// Parses options of the public API into the arguments of the engine's calls.
 #pragma once
 
 #include "arguments/parse.h"
@@ -6,7 +6,7 @@
 
 namespace headroom::api {
 
-// An app with the options of one kind of call.
+// A parser of the options of one kind of call.
 template <typename Arguments>
 struct Parser {
   explicit Parser(void (*add)(CLI::App&, Arguments&)) { add(app, arguments); }
@@ -14,7 +14,7 @@ struct Parser {
   Arguments arguments;
 };
 
-// The session's options as far as the call knows them, then the call's own.
+// Parses the session's options that this call has, then the call's own.
 template <typename Arguments>
 void parse(Parser<Arguments>& parser, const std::string& model, const Options& shared, const Options& own) {
   NamedValues values{{"model", model}};

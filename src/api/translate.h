@@ -1,4 +1,4 @@
-// Between the public API's types and the engine's.
+// Converts the engine's errors and plans to the types of the public API.
 #pragma once
 
 #include <utility>
@@ -18,7 +18,8 @@ namespace headroom::api {
 std::vector<Change> changes_of(const headroom::Plan& plan);
 [[noreturn]] void throw_refusal(const headroom::Plan& plan);
 
-// Runs `body`; what it throws of the engine's becomes an error of the API. Errors of callbacks pass as they are.
+// Runs `body` and turns the engine's errors into the API's. Other exceptions, such as those of callbacks, pass
+// unchanged.
 template <typename Body>
 auto translating(const Body& body) {
   try {

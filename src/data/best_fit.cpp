@@ -7,7 +7,7 @@
 namespace headroom {
 namespace {
 
-// Bins by the room they have left.
+// The bins, by the room that is left in them.
 class Rooms {
  public:
   explicit Rooms(int32_t capacity)
@@ -20,7 +20,7 @@ class Rooms {
     held_[static_cast<size_t>(room) / 64] |= uint64_t{1} << (room % 64);
   }
 
-  // The least room of a bin that is at least `length`, or -1.
+  // The smallest room of any bin that is at least `length`, or -1.
   int32_t least(int32_t length) const {
     size_t word = static_cast<size_t>(length) / 64;
     uint64_t bits = held_[word] & (~uint64_t{0} << (length % 64));
@@ -41,12 +41,12 @@ class Rooms {
   }
 
  private:
-  std::vector<int32_t> top_;    // by room: the bin that came last, or -1
-  std::vector<int32_t> below_;  // by bin: the one before it
-  std::vector<uint64_t> held_;  // a bit per room that some bin has
+  std::vector<int32_t> top_;    // by room: the bin pushed last, or -1
+  std::vector<int32_t> below_;  // by bin: the bin pushed before it with the same room, or -1
+  std::vector<uint64_t> held_;  // a bit per room: whether a bin has it
 };
 
-// Items, the longest first, equal ones in their order (a counting sort).
+// The items by descending length, equal ones in their order (a counting sort).
 std::vector<int32_t> descending(std::span<const int32_t> lengths, int32_t capacity) {
   std::vector<int32_t> begin(static_cast<size_t>(capacity) + 2, 0), order(lengths.size());
   for (int32_t length : lengths) {

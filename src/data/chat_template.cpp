@@ -48,7 +48,7 @@ void require_utf8_of(std::string_view text, const std::string& source) {
       "tokenizer_config.json, or render the conversations into {\"prompt\",\"completion\"} rows");
 }
 
-// The template's text in the configuration; nothing when there is none.
+// The template's text in the configuration, if it has one.
 std::optional<std::string> configured_template(const Json& config, const std::string& source) {
   if (!config.is_object() || !config.contains("chat_template") || config["chat_template"].is_null())
     return std::nullopt;
@@ -63,7 +63,7 @@ std::optional<std::string> configured_template(const Json& config, const std::st
               "give the template as a text, or as a list with the name \"default\"");
 }
 
-// The token of a member that is a text or an object with its "content".
+// The token in the member `name`, which is a string or an object with "content".
 std::optional<std::string> token_of(const Json& config, const char* name) {
   if (!config.is_object() || !config.contains(name)) return std::nullopt;
   const Json& value = config[name];

@@ -34,7 +34,7 @@ size_t for_each_column(const RowBytes& line, Visit visit) {
   return count;
 }
 
-// A part's bytes, at most `most` of them.
+// The first bytes of a part, at most `most`.
 std::string bytes_of(const RowBytes& line, const RowPart& part, size_t most) {
   std::string text;
   const size_t wanted = std::min(most, static_cast<size_t>(part.bytes));

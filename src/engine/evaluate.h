@@ -7,11 +7,11 @@
 namespace headroom {
 
 struct Evaluation {
-  Plan plan;  // not feasible: nothing was run
+  Plan plan;  // if it is not feasible, nothing was run
   EvaluationResult result;
 };
 
-// Over all rows of options.data.train, cut to its length. Throws Error.
+// Evaluates all rows of options.data.train, truncated to the data's sequence length. Throws Error.
 Evaluation evaluate_model(const InferenceOptions& options, const Notes& notes = {});
 
 }  // namespace headroom

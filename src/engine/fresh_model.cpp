@@ -33,7 +33,7 @@ void write_weight(SafetensorsWriter& writer, const WeightInfo& weight, const Mod
   }
 }
 
-// The tokenizer's files; refuses one with more ids than the model has embeddings.
+// Writes the tokenizer's files; refuses a tokenizer with more ids than the model has embeddings.
 void write_tokenizer(const FreshModelOptions& options, const ModelSpec& spec, const fs::path& directory) {
   const bool bytes = options.tokenizer == "bytes";
   const Tokenizer tokenizer = bytes ? Tokenizer::bytes() : Tokenizer::load(options.tokenizer);

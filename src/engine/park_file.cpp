@@ -9,7 +9,7 @@
 namespace headroom {
 namespace {
 
-// The bytes are in the buffer already, or stay there.
+// Reads and writes the file directly from and to the buffer: nothing is copied.
 class InPlace final : public BounceBuffers {
  public:
   explicit InPlace(std::span<std::byte> buffer) : buffer_(buffer) {}

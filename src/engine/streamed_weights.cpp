@@ -16,7 +16,7 @@ int64_t copied_bytes(const PlanProgram& program) {
   return bytes;
 }
 
-// Weights that do not persist on the device are windows.
+// The most bytes of weights on the device at once that are not persistent: they are in windows.
 int64_t most_windows(const Plan& plan, const PlanProgram& program) {
   std::vector<int64_t> change(program.instructions.size() + 1, 0);
   for (const StorageSpan& span : storage_spans(plan, program)) {

@@ -53,7 +53,7 @@ class EbnfParser {
  private:
   struct Rule {
     GrammarRuleId id = 0;
-    int64_t line = 0;  // of its first use, then of its definition
+    int64_t line = 0;  // of its definition; of its first use until it is defined
     bool is_defined = false;
   };
 

@@ -8,9 +8,9 @@
 namespace headroom {
 namespace {
 
-constexpr int kMostReferences = 32;  // one through another
+constexpr int kMostReferences = 32;  // in a chain
 
-// A list of the values of the one that the other has too. "integer" is a part of "number".
+// The values that both lists have; "integer" is a subset of "number".
 OrderedJson common_values(const OrderedJson& first, const OrderedJson& second) {
   OrderedJson out = OrderedJson::array();
   for (const OrderedJson& value : first)
@@ -26,7 +26,7 @@ OrderedJson common_values(const OrderedJson& first, const OrderedJson& second) {
 
 OrderedJson as_list(const OrderedJson& value) { return value.is_array() ? value : OrderedJson::array({value}); }
 
-// `schema` as far as it is also the other one.
+// A schema for what satisfies both.
 OrderedJson and_also(const OrderedJson& schema, const OrderedJson& other) {
   if (schema == other || other == true) return schema;
   if (schema == true) return other;
@@ -34,7 +34,7 @@ OrderedJson and_also(const OrderedJson& schema, const OrderedJson& other) {
   return {{"allOf", OrderedJson::array({schema, other})}};
 }
 
-// The properties of the one that the other does not name are that one's additional properties.
+// Properties that `schema` names and `named_by` does not must satisfy the additionalProperties of `named_by`.
 void add_additional(const OrderedJson& schema, OrderedJson& properties_of, const OrderedJson& named_by) {
   if (!named_by.contains("additionalProperties") || !schema.contains("properties")) return;
   for (auto& item : properties_of["properties"].items()) {
