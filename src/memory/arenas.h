@@ -17,14 +17,14 @@ struct Arenas {
   TierBytes peaks;
 };
 
-// Assigns the offsets of each tier by itself, at its alignment (tier_alignment): storages of different tiers never
+// Assigns the offsets of each tier separately, at its alignment (tier_alignment): storages of different tiers never
 // conflict. Pure.
 Arenas assign_arenas(const Liveness& liveness, const AssignmentOptions& options = {});
 
-// Checks each arena by the independent checker; the first violation, or nothing.
+// Checks each arena with the independent checker. Returns the first violation, if there is one.
 std::optional<std::string> find_violation(const Liveness& liveness, const Arenas& arenas, int64_t alignment);
 
-// The largest sum of bytes alive at once in each tier.
+// The most bytes alive in one slot, for each tier.
 TierBytes lower_bounds(const Liveness& liveness, int64_t alignment);
 
 }  // namespace headroom

@@ -11,9 +11,9 @@
 
 namespace headroom {
 
-// Reads a problem. The first line names the columns, in any order: id, lower, upper, size, and perhaps offset, which
-// pins a buffer where the field isn't empty. Whole numbers from 0 to 2^62; lower < upper; ids are unique.
-// Throws Error(usage) if the file cannot be read, Error(format) naming file, line and value for anything else.
+// Reads a problem. The first line names the columns, in any order: id, lower, upper, size, and optionally offset, which
+// pins a buffer if its field is not empty. Whole numbers from 0 to 2^62; lower < upper; ids are unique. Throws
+// Error(usage) if the file cannot be read, Error(format) naming file, line and value for anything else.
 std::vector<Buffer> read_buffers_csv(const std::filesystem::path& path);
 
 // The same from text; `name` stands for the file in messages.

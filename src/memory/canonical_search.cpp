@@ -18,8 +18,8 @@ CanonicalSearch::CanonicalSearch(const Timeline& timeline, int64_t capacity)
   build_neighbours(timeline);
 }
 
-// Keeps the slots whose set of live items no neighbouring slot contains: those where an item begins, if another ends
-// before the next one begins.
+// Keeps the slots whose set of live items is not contained in a neighbouring slot's: those where an item begins, if one
+// ends before the next begins.
 void CanonicalSearch::build_sections(const Timeline& timeline) {
   const auto slots = static_cast<size_t>(timeline.slot_count());
   std::vector<char> begins(slots + 1, 0);
@@ -145,9 +145,9 @@ bool CanonicalSearch::solve(Segment segment) {
   return false;
 }
 
-// Solves the parts a segment falls into once `placed` lies at `offset`. `hopeless` tells that a part failed which did
-// not feel the placed item, so that another place for the item cannot help. A part with skipped items may owe its
-// failure to the skips, which may owe theirs to the item.
+// Solves the parts into which a segment falls once `placed` lies at `offset`. `hopeless`: a part failed that the placed
+// item did not affect, so that another offset for the item cannot help. A part is affected if it has an item on top of
+// the placed one, or a skipped item: the skip may be why it failed, and may depend on the placed item.
 bool CanonicalSearch::solve_rest(Segment segment, int32_t placed, int64_t offset, bool& hopeless) {
   const auto end = order_.begin() + segment.end;
   const auto at = std::find(order_.begin() + segment.begin, end, placed);
@@ -168,8 +168,8 @@ bool CanonicalSearch::solve_rest(Segment segment, int32_t placed, int64_t offset
   return true;
 }
 
-// Finds the lowest support of the items not skipped, and lifts the bounds of the skipped ones. False if some item
-// cannot be placed any more.
+// Finds the lowest support of the items that are not skipped, and raises the bounds of the skipped ones. False if some
+// item can no longer be placed.
 bool CanonicalSearch::propagate(Segment segment, int64_t& floor) {
   floor = kNever;
   for (int32_t k = segment.begin; k < segment.end; ++k) {
@@ -185,7 +185,7 @@ bool CanonicalSearch::propagate(Segment segment, int64_t& floor) {
   return true;
 }
 
-// A skipped item lies on a neighbour that is still to come and begins below the top the item would have at its support:
+// A skipped item must lie on top of a neighbour that is not placed yet and begins below the item's end at its support:
 // otherwise the item could be moved down.
 bool CanonicalSearch::lift_skipped(Segment segment, int64_t floor, bool& changed) {
   for (int32_t k = segment.begin; k < segment.end; ++k) {
@@ -224,7 +224,7 @@ int32_t CanonicalSearch::choose(Segment segment, int64_t floor) const {
   return chosen;
 }
 
-// Places an item and lifts its neighbours; false if a section overflows.
+// Places an item and raises the supports of its neighbours; false if a section overflows.
 bool CanonicalSearch::place(int32_t index, int64_t offset) {
   const auto item = static_cast<size_t>(index);
   trail_.push_back({Change::Kind::place, index, 0});

@@ -1,9 +1,10 @@
-// Depth-first search for one assignment below a capacity, over canonical ones only (docs/offset_assignment.md).
+// Depth-first search for an assignment within a capacity, over canonical ones only (docs/offset_assignment.md).
 //
-// Of all assignments of the items choose one whose offsets have the smallest sum: no item of it can be moved down. So
-// each item lies on 0 or on top of another, and the assignment can be built in order of offset. A node looks at the
-// lowest support among the items not yet placed or skipped, and branches on one item there: it lies at its support, or
-// it is skipped, which means that a later item will lie below it. Ideas after MiniMalloc (ASPLOS 2023).
+// Take the assignment whose offsets have the smallest sum: none of its items can be moved down. So each item lies at 0
+// or on top of another, and the assignment can be built in order of offset. A node of the search finds the lowest
+// support among the items that are neither placed nor skipped, and branches on one item there: either it lies at its
+// support, or it is skipped, which means that an item placed later will lie below it. Ideas from MiniMalloc (ASPLOS
+// 2023).
 #pragma once
 
 #include <cstdint>
@@ -20,12 +21,12 @@ class CanonicalSearch {
   // `capacity` in the unit of the item sizes. Pins are ignored; items of size zero are not allowed.
   CanonicalSearch(const Timeline& timeline, int64_t capacity);
 
-  // Searches with the larger `priority` first where several items could be placed next. Restarts from scratch.
+  // Searches from scratch. If several items could be placed next, tries the one with the largest `priority` first.
   Outcome run(const std::vector<double>& priority, int64_t node_limit);
 
   int64_t nodes() const { return nodes_; }                          // of the last run
   const std::vector<int64_t>& offsets() const { return offsets_; }  // after `found`
-  // The largest sum of sizes live together with each item.
+  // By item: the largest sum of sizes in a slot in which it is live.
   std::vector<int64_t> crowding() const;
 
  private:
@@ -34,13 +35,13 @@ class CanonicalSearch {
     int32_t item;
     int64_t before;
   };
-  struct Segment {  // unplaced items order_[begin, end) by first section
+  struct Segment {  // unplaced items order_[begin, end), sorted by first section
     int32_t begin;
     int32_t end;
   };
 
   struct Ranked {
-    int64_t bound;  // bound_[item] when last looked at
+    int64_t bound;  // bound_[item] when the section was last checked
     int32_t item;
   };
 

@@ -10,7 +10,7 @@
 namespace headroom {
 namespace {
 
-// Aligned end of a buffer at an offset, or nothing if it does not fit 63 bits.
+// Aligned end of a buffer at an offset, or nothing if it does not fit in 63 bits.
 std::optional<int64_t> aligned_end(int64_t offset, int64_t size, int64_t alignment) {
   const int64_t remainder = size % alignment;
   int64_t end = 0;

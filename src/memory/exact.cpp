@@ -16,7 +16,8 @@ namespace {
 constexpr size_t kMostItems = 2048;  // bounds the memory for pairs of items and the depth of the recursion
 constexpr int64_t kFirstBudget = 500;
 
-// Which item first where several lie at the same height: in turn, each tends to solve other timelines.
+// Which of several items at the same height is tried first. The search takes each in turn: they solve different
+// timelines.
 enum class Preference { crowding_width, area, width, size, crowding_area };
 constexpr int kPreferences = 5;
 
@@ -50,8 +51,8 @@ std::vector<double> make_priority(const Timeline& timeline, const std::vector<in
   return priority;
 }
 
-// Restarts the search with other preferences and growing budgets until it ends or the nodes are spent. The time to a
-// solution varies by orders of magnitude between preferences, so many short runs beat a long one.
+// Restarts the search with other preferences and growing node limits until it finishes or `node_limit` is reached. The
+// time to a solution varies by orders of magnitude between preferences, so many short runs beat a long one.
 CanonicalSearch::Outcome search_with_restarts(const Timeline& timeline, CanonicalSearch& search, int64_t node_limit,
                                               int64_t& nodes) {
   const std::vector<int64_t> crowding = search.crowding();
@@ -68,7 +69,7 @@ CanonicalSearch::Outcome search_with_restarts(const Timeline& timeline, Canonica
   return CanonicalSearch::Outcome::gave_up;
 }
 
-// The items that occupy something, and which buffers they are.
+// The items of nonzero size; `origin` receives their buffers' indices.
 Timeline without_empty(const Timeline& timeline, std::vector<size_t>& origin) {
   Timeline solid;
   solid.slot_starts = timeline.slot_starts;
@@ -120,7 +121,7 @@ ExactResult assign_optimally(std::span<const Buffer> buffers, int64_t alignment,
                                           std::numeric_limits<int64_t>::max(), occupancy);
   ExactResult best{ExactStatus::solved, {pass.offsets, pass.peak}, 0};
   const std::vector<int64_t> live = live_bytes(timeline);
-  int64_t low = live.empty() ? 0 : *std::max_element(live.begin(), live.end());  // no peak below
+  int64_t low = live.empty() ? 0 : *std::max_element(live.begin(), live.end());  // no peak is lower
   for (int64_t goal = low; low < best.assignment.peak; goal = low + (best.assignment.peak - low) / 2) {
     ExactResult step = decide(timeline, goal, node_limit - best.nodes);
     best.nodes += step.nodes;

@@ -8,7 +8,7 @@
 namespace headroom {
 namespace {
 
-// The most bytes live in one slot of each item.
+// By item: the most bytes live in one of its slots.
 std::vector<int64_t> crowding(const Timeline& timeline) {
   // levels[k][slot] is the maximum over the 2^k slots from `slot` on.
   std::vector<std::vector<int64_t>> levels{live_bytes(timeline)};

@@ -1,4 +1,4 @@
-// Greedy assignment: orders to place buffers in, and one pass of placing.
+// Greedy assignment: orders in which buffers are placed, and one pass that places them.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ using PlacementOrder = std::vector<int32_t>;  // item indices, each once
 
 enum class OrderRule {
   duration,                // longest-lived first, larger first among equals
-  size_then_start,         // largest first, earlier first among equals
-  size_then_end,           // largest first, last to die first among equals
+  size_then_start,         // largest first, earliest start first among equals
+  size_then_end,           // largest first, latest end first among equals
   size_then_duration,      // largest first, longer-lived first among equals
   area,                    // largest size x duration first
-  end_descending,          // last to die first
-  start,                   // first to be born first
-  crowding_then_size,      // most bytes live together with it first, larger first among equals
-  crowding_then_end,       // most bytes live together with it first, last to die first among equals
-  crowding_then_early_end  // most bytes live together with it first, first to die first among equals
+  end_descending,          // latest end first
+  start,                   // earliest start first
+  crowding_then_size,      // most bytes live at the same time first, larger first among equals
+  crowding_then_end,       // most bytes live at the same time first, latest end first among equals
+  crowding_then_early_end  // most bytes live at the same time first, earliest end first among equals
 };
 inline constexpr OrderRule kAllOrderRules[] = {OrderRule::duration,
                                                OrderRule::size_then_start,
@@ -38,14 +38,14 @@ inline constexpr OrderRule kAllOrderRules[] = {OrderRule::duration,
 // The items sorted by the rule; remaining ties go by index.
 PlacementOrder make_order(const Timeline& timeline, OrderRule rule);
 
-// What a pass of greedy placing came to.
+// The result of a greedy pass.
 struct GreedyPass {
   std::vector<int64_t> offsets;   // of the items placed
   int64_t peak = 0;               // highest end
   std::vector<int32_t> too_high;  // items that end above the target, in placement order
 };
 
-// Places pinned items at their pins, then the others in the given order by the rule. Gives up, returning nothing, as
+// Clears `occupancy`, places pinned items at their pins, then the others in this order by the rule. Returns nothing as
 // soon as an item would end above `limit`.
 std::optional<GreedyPass> place_in_order(const Timeline& timeline, const PlacementOrder& order, FitRule rule,
                                          int64_t target, int64_t limit, Occupancy& occupancy);

@@ -1,11 +1,11 @@
 // From a graph to buffers: storages (values joined by aliasing), their lifetimes on the run's timeline, and scratch.
 //
 // Time is the index of a slot: every node of every program in order, plus one slot where a loop begins and one where it
-// ends; the programs follow each other on one timeline, so that transients of different phases reuse the same bytes.
-// A storage is live on [first definition, last use + 1); inputs and outputs of a node conflict unless they share a
+// ends. The programs follow each other on one timeline, so transients of different phases reuse the same bytes. A
+// storage is live on [first definition, last use + 1); inputs and outputs of a node conflict unless they share a
 // storage; scratch is live in its node's slot. What a loop body reads from outside lives until the loop ends.
-// Persistent values live over the whole timeline. A storage lies in the tier of its values; scratch is the device's.
-// What a copy reads and what it writes are alive from its start to its wait, for the copy may take place at any time
+// Persistent values live over the whole timeline. A storage lies in the tier of its values; scratch is on the device.
+// The source and the destination of a copy are live from its start to its wait, because the copy may happen at any time
 // between.
 #pragma once
 
@@ -42,11 +42,11 @@ struct Liveness {
   std::vector<StorageLife> storages;
   std::vector<std::pair<int64_t, int64_t>> program_slots;  // by program: [begin, end)
 
-  // One buffer per storage of a tier, in the order of the storages, whose index is the buffer's id.
+  // One buffer per storage of the tier, in the order of the storages; its id is the index of its storage.
   std::vector<Buffer> buffers(Tier tier) const;
 };
 
-// Pure; throws InternalError when a `must` alias joins storages of different sizes or tiers.
+// Pure; throws InternalError if a `must` alias joins storages of different sizes or tiers, or two persistent values.
 Liveness analyze_liveness(const Graph& graph, const Bindings& bindings, const DeviceFacts& facts);
 
 // Raises the scratch of the graph's calls to what they need with other bindings: kernels chosen by shape may need more

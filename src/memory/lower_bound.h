@@ -9,7 +9,7 @@
 namespace headroom {
 
 // The largest sum of aligned sizes live in one slot; 0 for no buffers. `peak_slot` receives the first slot that reaches
-// it (0 for no buffers). Pins do not enter. O(n log n), thread-safe.
+// it (0 for no buffers). Pins are ignored. O(n log n), thread-safe.
 // Throws Error(usage) for a buffer that assign_offsets() refuses (offset_assignment.h).
 int64_t lower_bound(std::span<const Buffer> buffers, int64_t alignment, int64_t* peak_slot = nullptr);
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kBlockCapacity = 64;
 constexpr int32_t kLevelRatio = 16;
-constexpr int64_t kChunksPerItem = 8;  // wanted mean number of narrowest chunks an item lies in
+constexpr int64_t kChunksPerItem = 8;  // target: how many of the narrowest chunks an item lies in, on average
 
 }  // namespace
 
@@ -102,7 +102,7 @@ int64_t OffsetList::find_gap(const TimelineItem& item, FitRule rule, int64_t& vi
     ++visited;
     if (block.upper <= item.lower || block.lower >= item.upper) continue;
     visited += static_cast<int64_t>(block.entries.size());
-    // A block that conflicts as a whole and has no gap of that size: neither inside nor before it.
+    // Skips a block if all its entries conflict and no gap inside or before it is large enough.
     const Summary& all = summary_of(block);
     if (all.latest_lower < item.upper && all.earliest_upper > item.lower && all.largest_gap < item.size &&
         block.entries.front().offset - cursor < item.size) {

@@ -1,9 +1,9 @@
-// The space-time already taken by placed buffers, with fast search for free gaps.
+// The space-time taken by placed buffers, with a fast search for free gaps.
 //
-// A gap query for a lifetime needs the placed entries that intersect it, in order of offset. Keeping one list sorted by
-// offset makes every query scan all entries. So the time axis is also cut into chunks at several widths, each chunk
-// with its own list; a query uses the narrowest chunk that holds its lifetime. In a chunk an entry that is live all the
-// time is a wall, and walls that touch merge: the saved activations below a short-lived temporary are one entry.
+// A gap query for a lifetime needs the placed entries that intersect it, in order of offset. With a single list sorted
+// by offset, every query would scan all entries. So the time axis is also cut into chunks of several widths, each chunk
+// with its own list; a query uses the narrowest chunk that holds its lifetime. An entry that is live throughout a chunk
+// is a wall, and walls that touch merge: the saved activations below a short-lived temporary are one entry.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,7 @@ class OffsetList {
   OffsetList(int32_t lower, int32_t upper) : lower_(lower), upper_(upper) {}
 
   void insert(int64_t offset, int64_t end, int32_t lower, int32_t upper);
+  // As in Occupancy; adds the entries that it visits to `visited`.
   int64_t find_gap(const TimelineItem& item, FitRule rule, int64_t& visited);
   bool is_free(const TimelineItem& item, int64_t offset) const;
   void clear() { blocks_.clear(); }
@@ -36,9 +37,9 @@ class OffsetList {
     int32_t lower;
     int32_t upper;
   };
-  // What holds for an item that conflicts with every entry of a block.
+  // Facts about a block for items that conflict with every entry of it.
   struct Summary {
-    int32_t latest_lower = 0;  // the last slot that an entry begins in, and the first that one ends before
+    int32_t latest_lower = 0;  // the latest first slot of an entry, and the earliest end of one
     int32_t earliest_upper = 0;
     int64_t end = 0;          // of the highest entry
     int64_t largest_gap = 0;  // between the entries
@@ -47,7 +48,7 @@ class OffsetList {
     int32_t lower;  // hull of the entries' slots
     int32_t upper;
     std::vector<Entry> entries;
-    bool summarized = false;  // the summary is that of the entries
+    bool summarized = false;  // the summary is up to date
     Summary summary = {};
   };
 
@@ -71,7 +72,7 @@ class Occupancy {
   // Marks the item's slots x [offset, offset + size) as taken. Items of size zero are ignored.
   void place(const TimelineItem& item, int64_t offset);
 
-  // The offset the rule picks for the item; above everything conflicting if no gap is large enough.
+  // The offset that the rule picks for the item; above every conflicting item if no gap is large enough.
   int64_t find_gap(const TimelineItem& item, FitRule rule);
 
   // Whether nothing placed conflicts with the item at the offset.
@@ -86,7 +87,7 @@ class Occupancy {
     int32_t width;
     std::vector<OffsetList> chunks;
   };
-  // The narrowest chunk that holds the item's lifetime: its level, and its place there.
+  // The narrowest chunk that holds the item's lifetime: its level, and its index there.
   std::pair<size_t, size_t> chunk_for(const TimelineItem& item) const;
 
   std::vector<Level> levels_;  // narrowest first; the last one is a single chunk over everything

@@ -39,11 +39,11 @@ constexpr Strategy kPortfolio[] = {
     {OrderRule::size_then_start, FitRule::best},
 };
 
-// Items of the whole timeline that can be assigned without regard to the others.
+// Items of the whole timeline that can be assigned independently of the others.
 struct Component {
   Timeline timeline;
   std::vector<int32_t> origin;  // item of the whole timeline
-  int64_t bound = 0;            // no peak of the component is below
+  int64_t bound = 0;            // no peak of the component is lower
 };
 
 void check_pins(const Timeline& timeline, std::span<const Buffer> buffers) {
@@ -70,13 +70,13 @@ int64_t component_bound(const Timeline& timeline) {
   return bound;
 }
 
-// Cuts the wanted items into components at slots over which none of them lives, the largest bound first.
+// Splits the wanted items into components at slot boundaries that none of them is live across, the largest bound first.
 std::vector<Component> make_components(const Timeline& whole, const std::vector<int32_t>& wanted) {
   const auto slots = static_cast<size_t>(whole.slot_count());
   std::vector<int32_t> change(slots + 1, 0);
   for (const int32_t index : wanted) {
     const TimelineItem& item = whole.items[static_cast<size_t>(index)];
-    ++change[static_cast<size_t>(item.lower) + 1];  // counts items that live over the boundary before a slot
+    ++change[static_cast<size_t>(item.lower) + 1];  // counts items that are live across the boundary before a slot
     --change[static_cast<size_t>(item.upper)];
   }
   std::vector<int32_t> component_of(slots, 0);
@@ -111,7 +111,7 @@ std::vector<Component> make_components(const Timeline& whole, const std::vector<
   return components;
 }
 
-// Looks for the goal, then, if that fails, between the goal and the best one known.
+// Searches for an assignment within the goal; if there is none, for one between the goal and the best known.
 void improve_exactly(const Component& component, const AssignmentOptions& options, int64_t goal, GreedyPass& best) {
   std::vector<Buffer> buffers;
   for (const TimelineItem& item : component.timeline.items) {
@@ -136,7 +136,7 @@ void improve_exactly(const Component& component, const AssignmentOptions& option
   }
 }
 
-// Starts the squeaky wheel from the best order and from two others: where one is stuck another often is not.
+// Starts the squeaky wheel from the best order and from two others: when one is stuck, another often is not.
 void improve_by_blame(const Component& component, const AssignmentOptions& options, int64_t goal,
                       Strategy best_strategy, Occupancy& occupancy, GreedyPass& best) {
   const Timeline& timeline = component.timeline;
@@ -166,7 +166,7 @@ GreedyPass assign_component(const Component& component, const AssignmentOptions&
     if (!pass) continue;
     best = std::move(pass);
     best_strategy = strategy;
-    if (goal < component.bound) break;  // out of reach: no effort
+    if (goal < component.bound) break;  // the goal cannot be reached
   }
   if (best->peak <= goal || goal < component.bound) return *best;
   if (options.effort_iterations > 0) improve_by_blame(component, options, goal, best_strategy, occupancy, *best);
@@ -176,7 +176,7 @@ GreedyPass assign_component(const Component& component, const AssignmentOptions&
   return *best;
 }
 
-// The peak to reach: the capacity, or the lower bound plus what is good enough.
+// The target peak: the capacity, or good_enough times the lower bound.
 int64_t target_peak(const AssignmentOptions& options, int64_t bound) {
   if (options.capacity > 0) return options.capacity;
   const double excess = static_cast<double>(bound) * (options.good_enough - 1.0);

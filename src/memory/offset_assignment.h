@@ -8,7 +8,8 @@
 
 namespace headroom {
 
-// Effort is counted in passes and search nodes, never in time: the result is a pure function of buffers and options.
+// Effort is counted in passes, entries visited and search nodes, never in time: the result is a pure function of
+// buffers and options.
 struct AssignmentOptions {
   int64_t alignment = 64;
   int64_t capacity = 0;            // > 0: decision mode, stop as soon as peak <= capacity
@@ -18,9 +19,9 @@ struct AssignmentOptions {
 };
 
 // Assigns by a portfolio of greedy orders, then squeaky-wheel improvement, then exact search, each stage only if the
-// one before missed the target. Returns the best one found: in decision mode the caller compares peak with capacity.
-// Pinned buffers keep their offsets. Buffers live over the whole timeline lie at the bottom in input order (unless
-// something is pinned). Thread-safe.
+// one before missed the target. Returns the best assignment found: in decision mode the caller compares its peak with
+// the capacity. Pinned buffers keep their offsets. If nothing is pinned, buffers that are live throughout lie at the
+// bottom, in input order. Thread-safe.
 // Throws Error(usage) naming the buffer for: upper <= lower, negative size, a pin below -1 or not a multiple of the
 // alignment, pinned buffers that overlap, sums above 2^62 bytes; and for an alignment < 1.
 OffsetAssignment assign_offsets(std::span<const Buffer> buffers, const AssignmentOptions& options = {});

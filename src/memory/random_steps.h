@@ -1,4 +1,4 @@
-// The seeded numbers behind the assignment's randomised steps: the same on every machine and compiler.
+// Seeded random numbers for the assignment's randomised steps: the same on every machine and compiler.
 #pragma once
 
 #include <cstddef>

@@ -7,7 +7,7 @@
 namespace headroom {
 namespace {
 
-// The order with about half of the blamed items further ahead and a few neighbours swapped.
+// The order with about half of the blamed items moved forward and a few neighbours swapped.
 PlacementOrder rearrange(const PlacementOrder& order, const std::vector<char>& blamed, RandomSteps& random) {
   struct Ranked {
     double position;

@@ -10,7 +10,7 @@ namespace headroom {
 struct SqueakyWheelOptions {
   int64_t goal = 0;        // stop at peak <= goal
   int64_t iterations = 0;  // passes
-  int64_t work_limit = 0;  // stop once occupancy.work() is above
+  int64_t work_limit = 0;  // stop once occupancy.work() is above this
   FitRule rule = FitRule::first;
 };
 

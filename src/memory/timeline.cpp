@@ -65,7 +65,7 @@ std::vector<int64_t> cut_slots(std::span<const Buffer> buffers) {
   return cuts;
 }
 
-// Maps an original slot to its dense number, by table where the cuts lie close together.
+// Maps an original slot to its dense number, by a table if the cuts lie close together.
 class SlotNumbers {
  public:
   explicit SlotNumbers(const std::vector<int64_t>& cuts) : cuts_(cuts) {

@@ -1,4 +1,4 @@
-// Validated buffers with slots renumbered 0..slot_count-1, the form every stage of the assignment works on.
+// Validated buffers with slots renumbered 0..slot_count-1, the form that every stage of the assignment works on.
 #pragma once
 
 #include <cstdint>
