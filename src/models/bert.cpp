@@ -38,8 +38,9 @@ void fill_encoder(const HfConfig& config, ModelSpec& spec, const std::string& pr
   spec.ignored_suffixes = {"embeddings.position_ids"};
 }
 
-// The head of the file's class. `masked` names the layer before the tied projection, its norm, the projection and its
-// bias; `classes` the layer on the first token and the projection. `others` begin the names of the masked-LM head.
+// The names of a family's heads. Masked LM: the layer before the tied projection, its norm, the projection and its
+// bias. Classification: the layer on the first token, and the projection. `others`: the prefix of the masked-LM head's
+// names.
 struct HeadNames {
   std::string transform, transform_norm, decoder, bias;
   std::string pooler, classifier;
@@ -86,7 +87,7 @@ void fill_bert(const HfConfig& config, ModelSpec& spec) {
              "cls.predictions.bias", "bert.pooler.dense", "classifier", "cls."});
 }
 
-// Positions count the tokens that are not padding, from the row behind the padding id's on; padding has that id's row.
+// Positions count the tokens that are not padding, from row pad_token_id + 1 on; padding uses row pad_token_id.
 void fill_roberta(const HfConfig& config, ModelSpec& spec) {
   fill_encoder(config, spec, "roberta.");
   spec.pad_id = config.integer("pad_token_id", 0, INT32_MAX, 1);

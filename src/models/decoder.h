@@ -9,22 +9,22 @@ namespace headroom {
 // Whether the model's batches say which of two texts each token belongs to: a classifier with several token types.
 bool takes_pairs(const ModelSpec& spec);
 
-// One micro-batch, forward only: symbols "batch" and "seq" with the given bounds; persistent weights (role parameter,
-// named as in the checkpoint) and rotary table (role constant); a program "load" that fills the table and a program
-// "forward" whose region carries one value, the f64[2] loss accumulator {sum of losses, targets}: params[0] and
-// results[0]; of other objectives f64[3] with the targets that have the largest logit. A further persistent value
-// "hyper" (f32[16], role data) holds the step's scalars (ops/step_scalars.h). The loss node takes hyper's loss scale,
-// which its gradient needs. labels[b, s] of the batch, -100 where there is none: causal models predict it at s - 1;
-// masked models at s; classifiers at s too, where the label is a class and s the position it is read at: the first for
-// encoders, the last token for decoders. Encoders take trailing padding ids for padding. Throws Error(usage) for a
-// model without a head.
+// One micro-batch, forward only. Symbols "batch" and "seq" have the given bounds. Persistent values: the weights (role
+// parameter, named as in the checkpoint), the rotary table (role constant), and "hyper" (f32[16], role data), which
+// holds the step's scalars (ops/step_scalars.h). The program "load" fills the table. The region of the program
+// "forward" carries one value, params[0] and results[0]: the loss accumulator f64[2] {sum of losses, targets}, or
+// f64[3] for objectives other than language, with the number of targets whose logit is the largest. The loss node takes
+// hyper's loss scale, which its gradient needs. labels[b, s] of the batch is -100 where there is no target. Causal
+// models predict it at s - 1, masked models at s. Classifiers predict it at s too: there the label is a class and s the
+// position at which it is read, the first for encoders and the last token for decoders. Encoders treat trailing padding
+// ids as padding. Throws Error(usage) for a model without a head.
 Graph build_training_forward(const ModelSpec& spec, int64_t batch_bound, int64_t seq_bound);
 
 // Token generation with a KV cache of `positions` rows per layer (dtype `cache`), all in one graph: programs "load",
 // "prefill" (chunks of `chunk` tokens) and "decode" (one token). Persistent data values, written by the host before a
 // program runs: "prefill_ids" i32[1, chunk], "decode_ids" i32[1, 1], "offset" i32[1] (rows of the cache already
 // filled), "last" i32[1] (index in the chunk of the token whose logits are wanted). results[0] of both programs are the
-// f32[1, 1, vocab] logits. Throws Error(usage) for models that predict no next token.
+// f32[1, 1, vocab] logits. Throws Error(usage) for models that do not predict the next token.
 Graph build_generation(const ModelSpec& spec, int64_t positions, int64_t chunk, DType cache);
 
 }  // namespace headroom

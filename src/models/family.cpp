@@ -38,7 +38,7 @@ std::string supported_families() {
   return list;
 }
 
-// The row of the file's class; without a class, the first row of its type.
+// The row of the class that config.json names; without a class, the first row of its model_type.
 const Family& find_family(const HfConfig& config) {
   std::string built;
   const auto& classes = config.architectures;
@@ -111,8 +111,8 @@ void fill_geometry(const HfConfig& config, ModelSpec& spec) {
     spec.windows[static_cast<size_t>(layer)] = config.sliding_window(layer).value_or(0);
 }
 
-// As nn.Embedding takes its padding_idx: a negative id counts from the table's end. transformers refuses an id outside
-// the table; no token has it.
+// Follows nn.Embedding's padding_idx: a negative id counts from the table's end. An id outside the table is ignored: no
+// token has it (transformers refuses it).
 void fill_padding(const HfConfig& config, ModelSpec& spec) {
   const std::optional<int64_t> pad = config.pad_id();
   if (!pad) return;

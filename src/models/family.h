@@ -1,5 +1,5 @@
-// The table of families that are built: their classes and what fills a ModelSpec. What a family's layers have is in
-// formats/model_families.h.
+// The table of families that are built: their classes and the functions that fill a ModelSpec. formats/model_families.h
+// describes their layers.
 #pragma once
 
 #include <optional>
@@ -12,31 +12,32 @@ namespace headroom {
 
 struct Family {
   std::string_view model_type;    // config.json's model_type
-  std::string_view architecture;  // a class of `architectures` that is built
+  std::string_view architecture;  // a supported class of `architectures`
   void (*fill)(const HfConfig& config, ModelSpec& spec);
 };
 
 // --- what families share ---
 // Sizes, norm epsilon, windows, tied head, dropout of attention's probabilities (attention_dropout).
 void fill_geometry(const HfConfig& config, ModelSpec& spec);
-// The row of the embedding that look-ups give no gradient, for families that transformers builds so; after
-// fill_geometry.
+// The padding row of the embedding, which gets no gradient from look-ups, for families that transformers builds this
+// way. Call after fill_geometry().
 void fill_padding(const HfConfig& config, ModelSpec& spec);
-// Rotary positions, of the layers of that type where layers differ; after fill_geometry.
+// Rotary positions; of layers of type `layer_type` if layers differ. Call after fill_geometry().
 void fill_rotary(const HfConfig& config, ModelSpec& spec, std::string_view layer_type = {});
-// The activation as one of the GELUs; others are refused.
+// The activation, which must be one of the GELUs; refuses others.
 void fill_gelu(const HfConfig& config, ModelSpec& spec);
-// A probability of dropout; absent or null: `fallback`, without one the family's own.
+// A dropout probability. If the key is absent or null: `fallback`, or without one the family's default.
 double dropout_rate(const HfConfig& config, std::string_view key, std::optional<double> fallback = {});
 void require_silu(const HfConfig& config);
 // A classification head with the classes of id2label or num_labels.
 void fill_classes(const HfConfig& config, ModelSpec& spec);
 void fill_llama_names(ModelSpec& spec);
-// Number and choice of experts, from the keys that the families with experts share; names are the family's.
+// Experts: their number, how many a token uses, and load balancing, from the keys that the families with experts share.
+// The caller names the weights.
 void fill_experts(const HfConfig& config, ModelSpec& spec);
 // Geometry, rotary positions and names of the Llama layout, with SiLU.
 void fill_llama_layout(const HfConfig& config, ModelSpec& spec);
-// Biases of roles that have weights, named like these.
+// Adds biases to roles that have weights, named like these.
 void add_biases(ModelSpec& spec, std::initializer_list<const char*> roles);
 
 void fill_llama(const HfConfig& config, ModelSpec& spec);

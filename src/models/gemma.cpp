@@ -1,5 +1,5 @@
-// Gemma 2 and the text models of Gemma 3 (Gemma team 2024, 2025): norms before and after attention and MLP with weights
-// stored less one, embeddings scaled by the root of their width, tanh GELU gates, windows in most layers.
+// Gemma 2 and the text models of Gemma 3 (Gemma team 2024, 2025): norms before and after attention and MLP, with
+// weights stored minus one; embeddings scaled by the root of their width; gates with tanh GELU; windows in most layers.
 #include <cmath>
 
 #include "models/family.h"
@@ -7,7 +7,7 @@
 namespace headroom {
 namespace {
 
-// A cap of the file; null means none, absence `usual`.
+// A cap in config.json: null means none; if it is absent, `usual`.
 double read_cap(const HfConfig& config, std::string_view key, double usual) {
   if (config.has(key)) return config.number(key, 1e-3, 1e6);
   return config.raw.contains(key) ? 0 : usual;

@@ -1,5 +1,5 @@
 // GPT-NeoX and Pythia (Black et al. 2022, Biderman et al. 2023): qkv fused head by head, partial rotary embeddings,
-// LayerNorm, plain MLP, attention and MLP side by side.
+// LayerNorm, plain MLP, attention and MLP in parallel.
 #include "models/family.h"
 
 namespace headroom {

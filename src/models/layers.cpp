@@ -13,13 +13,13 @@ Type dense_f32(const std::vector<int64_t>& dims) {
   return type;
 }
 
-// Attribute "tensor" of what drops at a place.
+// Attribute "tensor" of the dropout at a place, which keys its random draws.
 int64_t place_of_draws(std::string_view place, int64_t layer) {
   return static_cast<int64_t>(hash_text(fmt::format("dropout.{}.{}", place, layer)) >> 1);
 }
 
 // Attributes of the table for `positions` positions. LongRoPE has one set of factors for sequences within the original
-// context and one beyond; a run takes the set of its longest sequence.
+// context and one for longer sequences; a run uses the set for its longest sequence.
 Attrs table_attrs(int64_t positions, int64_t width, double theta, const RopeScaling& scaling) {
   constexpr const char* kinds[] = {"default", "linear", "llama3", "longrope"};
   Attrs attrs{{"positions", positions},
@@ -151,7 +151,7 @@ ValueId Layers::linear(Builder& build, ValueId x, std::string_view role, int64_t
       {{"layout", spec_.layout}, {"bias", int64_t{b != kNone}}, {"residual", int64_t{residual != kNone}}});
 }
 
-// x with elements dropped while training.
+// x with dropout in training.
 ValueId Layers::dropout(Builder& build, ValueId x, double rate, std::string_view place, int64_t layer,
                         const LayerInputs& in, bool joins_stream) const {
   if (rate == 0 || in.hyper == kNone) return x;
@@ -212,8 +212,8 @@ ValueId Layers::gated_unit(Builder& build, ValueId gate, ValueId up) const {
   return build.call("swiglu", {gate, up}, std::move(attrs));
 }
 
-// residual + the weighted sum of what each token's experts make of it. The logits name their dtype: they are not a
-// layer that adapters extend.
+// residual + the weighted sum of the outputs of each token's experts. The router's product states its dtype: the logits
+// are f32 in every precision.
 ValueId Layers::experts_half(Builder& build, ValueId x, int64_t layer, ValueId residual, const LayerInputs& in) const {
   const ValueId normed = norm_before(build, x, "ffn_norm", layer);
   const ValueId logits =

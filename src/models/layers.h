@@ -13,37 +13,37 @@ namespace headroom {
 // What the layers of one program read besides the weights.
 struct LayerInputs {
   ValueId rope_table = kNone;
-  ValueId local_rope_table = kNone;  // of windowed layers, where they have their own
+  ValueId local_rope_table = kNone;  // of windowed layers, if they have their own
   ValueId offset = kNone;            // i32[1]: rows of the cache already filled; kNone when training
   ValueId hyper = kNone;             // f32[16]: the step's scalars (ops/step_scalars.h); kNone: nothing is dropped
   ValueId types = kNone;             // i32[batch, seq]: token types; kNone: all 0
-  ValueId lengths = kNone;           // i32[batch]: tokens of each row, where experts' loads are balanced
-  ValueId* loads = nullptr;          // the sums of ops/moe_balance, replaced layer by layer; nullptr: none are wanted
+  ValueId lengths = kNone;           // i32[batch]: tokens of each row, if experts' loads are balanced
+  ValueId* loads = nullptr;          // the sums of ops/moe_balance, replaced by each layer; nullptr: not wanted
 };
 
 class Layers {
  public:
-  // Computes attention from q, k and v, which are normalised and rotated.
+  // Computes attention from q, k and v, which are already normalised and rotated.
   using Attend = std::function<ValueId(Builder& build, int64_t layer, ValueId q, ValueId k, ValueId v)>;
 
-  // Adds the weights to the graph, persistent and named as in the checkpoint. Keeps references to both.
+  // Adds the weights to the graph, persistent and named as in the checkpoint. Keeps references to `spec` and `graph`.
   Layers(const ModelSpec& spec, Graph& graph);
 
-  // The program "load", which fills what is computed rather than read: the rotary tables.
+  // Adds the program "load", which fills the tables that are computed instead of read: the rotary ones.
   LayerInputs build_load(int64_t positions);
 
   // Token ids -> final hidden states.
   ValueId hidden_states(Builder& build, ValueId ids, const LayerInputs& in, const Attend& attend) const;
 
-  // What the output projection reads: the hidden states themselves, or what the head's layer makes of them.
+  // The input of the output projection: the hidden states, or the output of the head's layer for them.
   ValueId head_input(Builder& build, ValueId hidden, const LayerInputs& in = {}) const;
   // The output projection's weight, and its bias or kNone.
   ValueId head() const { return weight(spec_.tied ? "embed" : "head"); }
   ValueId head_bias() const { return bias("head", 0); }
-  // A layer's attention without a cache, of rows with `lengths` or kNone; drops probabilities in training.
+  // A layer's attention without a cache, with dropout in training. `lengths`: tokens of each row, or kNone.
   ValueId attention(Builder& build, int64_t layer, ValueId q, ValueId k, ValueId v, ValueId lengths,
                     const LayerInputs& in) const;
-  // Attributes of a layer's attention op, but for dropout.
+  // Attributes of a layer's attention op, except those of dropout.
   Attrs attention_attrs(int64_t layer) const;
 
  private:

@@ -1,4 +1,4 @@
-// Mixtral (Jiang et al. 2024): Llama's layers with a router and gated experts in place of every MLP.
+// Mixtral (Jiang et al. 2024): Llama's layers with a router and gated experts instead of every MLP.
 #include "base/error.h"
 #include "models/family.h"
 

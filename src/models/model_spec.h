@@ -1,5 +1,5 @@
-// A model as data: geometry, variants, and the checkpoint's weight names. A family is a function
-// from config.json to a ModelSpec (one file each); decoder.cpp builds every graph from it.
+// A model as data: geometry, variants, and the checkpoint's weight names. A family is a function from config.json to a
+// ModelSpec (one file each); decoder.cpp and serving.cpp build every graph from it.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace headroom {
 // What the output predicts: the next token, a token at its own position, the class of a sequence; or there is no head.
 enum class Objective { language, masked, classification, none };
 
-// A mixture of experts: the MLP of some layers is a router and `count` gated units, of which each token takes the
-// `chosen` ones with the largest probabilities. No token is dropped.
+// A mixture of experts: some layers have, instead of the MLP, a router and `count` gated units, of which each token
+// uses the `chosen` ones with the largest probabilities. No token is dropped.
 struct ExpertSpec {
   int64_t count = 0;
   int64_t chosen = 0;
@@ -27,26 +27,26 @@ struct ExpertSpec {
   double balance = 0;        // coefficient of the load-balancing loss; 0: there is none
 };
 
-// Which shares training drops, the rest scaled so that the expectation stays (Srivastava et al. 2014); 0: nothing.
+// Dropout probabilities in training (0: none). Kept elements are scaled so that the expectation stays (Srivastava et
+// al. 2014).
 struct DropoutRates {
   double embedding = 0;     // of the embeddings
   double attention = 0;     // of attention's probabilities
   double residual = 0;      // of what attention and MLP add to the residual stream
   double head = 0;          // of what a classifier reads
-  bool head_input = false;  // likewise of what the layer before it reads
+  bool head_input = false;  // also of what the layer before it reads
 };
 
-// Names of a model's weights by what they are for; "{}" stands for the layer, "*" for every expert of the layer: the
-// graph has one weight for all experts, a checkpoint one tensor for each. A role without a name does not exist in
-// the family. Roles: embed positions final_norm head, and per layer: attn_norm q k v qkv q_norm k_norm o attn_post_norm
-// ffn_norm gate up gate_up down ffn_post_norm attn_sum_norm ffn_sum_norm; in layers with experts router
-// expert_gate expert_up expert_down instead of gate up down; any but the tables also with "_bias".
-// attn_norm and ffn_norm stand before attention and MLP, the post norms between them and the sum with the residual
-// stream, the sum norms behind it. Encoders: types embed_norm, and of their heads: transform transform_norm pooler
-// head_bias.
+// Names of a model's weights by role. "{}" stands for the layer, "*" for every expert of the layer: the graph has one
+// weight for all experts, a checkpoint one tensor for each. A role without a name does not exist in the family. Roles:
+// embed positions final_norm head, and per layer: attn_norm q k v qkv q_norm k_norm o attn_post_norm ffn_norm gate up
+// gate_up down ffn_post_norm attn_sum_norm ffn_sum_norm; in layers with experts router expert_gate expert_up
+// expert_down instead of gate up down. All except tables and experts may also have "_bias". attn_norm and ffn_norm come
+// before attention and MLP, the post norms between them and the sum with the residual stream, the sum norms after it.
+// Encoders: types embed_norm, and for their heads: transform transform_norm pooler head_bias.
 using WeightNames = std::map<std::string, std::string, std::less<>>;
 
-// The most rows that a table of positions may have. A model that names more positions is taken to have this many.
+// The most rows that a table of positions may have. A model that names more positions is treated as having this many.
 inline constexpr int64_t kMostPositions = int64_t{1} << 31;
 
 struct ModelSpec {
@@ -62,7 +62,7 @@ struct ModelSpec {
   int64_t max_positions = 0;
   NormKind norm = NormKind::rms;
   double norm_epsilon = 1e-6;
-  bool unit_norm = false;  // norm weights are stored less one
+  bool unit_norm = false;  // norm weights are stored minus one
   MlpKind mlp = MlpKind::gated;
   ExpertSpec experts;
   std::string activation = "silu";  // "silu", "gelu" (exact) or "gelu_tanh"
@@ -70,27 +70,27 @@ struct ModelSpec {
   int64_t rotary_dim = 0;  // channels of a head that rotate
   double rope_theta = 10000;
   RopeScaling rope_scaling;
-  double local_rope_theta = 0;   // of windowed layers where it differs; without scaling
+  double local_rope_theta = 0;   // of windowed layers if it differs; without scaling
   std::vector<int64_t> windows;  // per layer, 0 = full attention
   double attention_scale = 0;    // of the scores; 0: 1 / sqrt(head_dim)
-  double score_cap = 0;          // scores become c tanh(score / c); 0: they stay
+  double score_cap = 0;          // scores become c tanh(score / c); 0: no cap
   double logit_cap = 0;
   double embedding_scale = 1;
   bool qkv_by_head = false;        // fused qkv: q, k and v of a head follow one another
   bool qk_norm_whole = false;      // query and key norms run over all heads together
   bool parallel_residual = false;  // attention and MLP both read the block's input
   Objective objective = Objective::language;
-  bool causal = true;        // otherwise every token sees every other but padding
-  int64_t pad_id = 0;        // trailing ids that are padding, where that matters
-  int64_t padding_row = -1;  // row of the embedding that look-ups give no gradient; -1: none
-  // Row of the position table for position 0; the table has max_positions rows behind it. Above 0 positions count the
-  // tokens that are not padding, and padding has the row before.
+  bool causal = true;        // otherwise every token attends to every other except padding
+  int64_t pad_id = 0;        // of encoders: trailing tokens with this id are padding
+  int64_t padding_row = -1;  // row of the embedding that gets no gradient from look-ups; -1: none
+  // Row of the position table for position 0, followed by the other max_positions - 1 rows. Above 0, positions count
+  // only tokens that are not padding, and padding uses the row before it.
   int64_t first_position = 0;
   int64_t type_vocab = 0;  // token types; tokens have type 0, or 1 in the second text of a pair
   int64_t classes = 0;     // of a classification head
   bool tied = false;
-  std::string tied_head;          // the head's name where it is tied, which no weight of the model has
-  std::string layout = "out_in";  // of every matrix but the embedding and the head; "in_out" for Conv1D checkpoints
+  std::string tied_head;          // if tied: the head's name in a checkpoint, which no weight of the model has
+  std::string layout = "out_in";  // of every matrix except the embedding and the head; "in_out" for Conv1D checkpoints
   WeightNames names;
   std::vector<std::string> optional_prefixes;  // a checkpoint may carry names with or without these ("transformer.")
   std::vector<std::string> ignored_suffixes;   // buffers that old checkpoints hold (".rotary_emb.inv_freq")
@@ -98,15 +98,15 @@ struct ModelSpec {
   double initializer_range = 0.02;
   DropoutRates dropout;
   std::string quantization;  // method of a quantised checkpoint, empty otherwise
-  // How the layers' matrices of one are stored, as passes/quantize_weights.h names it; empty for codes that are not
-  // read.
+  // How a quantised checkpoint stores the layers' matrices, by the names of passes/quantize_weights.h; empty if the
+  // codes cannot be read.
   std::string weight_codes;
 
   bool has(std::string_view role) const { return names.contains(role); }
   bool has_experts(int64_t layer) const {
     return !experts.layers.empty() && experts.layers[static_cast<size_t>(layer)];
   }
-  // The checkpoint's name of a role's weight; `layer` fills "{}".
+  // The checkpoint's name of a role's weight; `layer` replaces "{}". Throws InternalError for a role without a name.
   std::string name(std::string_view role, int64_t layer = 0) const;
 };
 
@@ -119,7 +119,7 @@ struct WeightInfo {
   WeightInit init = WeightInit::normal;
   bool decays = true;     // weight decay applies: matrices and embeddings
   bool head = false;      // of a masked-LM or classification head, which checkpoints of the bare model lack
-  int64_t zero_row = -1;  // a fresh table's row of zeros: padding's, which look-ups never train; -1: none
+  int64_t zero_row = -1;  // row of zeros in a fresh table: that of padding, which look-ups never train; -1: none
 };
 
 // Reads a config of a supported family. Throws Error(format) naming the file, the key, the value and the remedy: an
@@ -128,8 +128,8 @@ ModelSpec read_model_spec(const HfConfig& config);
 
 // Every weight in the order of the forward pass; tied heads are not listed.
 std::vector<WeightInfo> model_weights(const ModelSpec& spec);
-// The tensors of a checkpoint that a weight is stored as, in the order of its elements: itself, or one per expert where
-// its name has a "*".
+// The checkpoint's tensors in which a weight is stored, in the order of its elements: the weight itself, or one per
+// expert if its name has a "*".
 std::vector<WeightInfo> stored_parts(const WeightInfo& weight);
 // Every tensor of a checkpoint, in the same order.
 std::vector<WeightInfo> checkpoint_weights(const ModelSpec& spec);

@@ -49,7 +49,7 @@ class ServingBuilder {
           const ValueId values = all_values[at] = b.call("kv_append_paged", {v, all_values[at], slots});
           Attrs attrs = layers_.attention_attrs(layer);
           attrs.set("block_tokens", shape_.block_tokens);
-          attrs.set("causal", int64_t{1});  // of an encoder too: its rows stand at the last position
+          attrs.set("causal", int64_t{1});  // for an encoder too: all its rows have the last position
           return b.call("attention_paged", {q, keys, values, tables_, owners, positions}, std::move(attrs));
         });
     const ValueId selected = build.call("select_rows", {hidden, wanted});

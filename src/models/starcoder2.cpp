@@ -1,4 +1,4 @@
-// StarCoder2 (Lozhkov et al. 2024): grouped queries and windows as Mistral, LayerNorm, biases, a plain MLP with GELU.
+// StarCoder2 (Lozhkov et al. 2024): grouped queries and windows as in Mistral, LayerNorm, biases, plain MLP with GELU.
 #include "models/family.h"
 
 namespace headroom {
