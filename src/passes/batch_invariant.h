@@ -1,18 +1,18 @@
-// Products whose rows do not depend on each other, for serving.
+// Products whose rows do not depend on how many rows there are, for serving.
 //
 // What: y = linear(x, W)   becomes   y = linear(x, W) {batch_invariant = 1}
-//   A row of the result is bitwise the same however many rows x has, so that a sequence gets the same tokens alone and
-//   among others. Likewise the products of experts.
-// Placed here because: after adapters, quantisation and precision, which make products of their own; before groups of
-//   layers, which carry the attribute of their members.
-// Costs: kernels that sum in one order for every size, in place of the fastest of each size.
+//   A row of the result is bitwise the same however many rows x has, so a sequence gets the same tokens alone and among
+//   others. The same holds for the products of experts.
+// Placed here because: after adapters, quantisation and precision, which add products; before groups of layers, which
+//   inherit the attribute of their members.
+// Costs: kernels that sum in one order for every size, instead of the fastest kernel for each size.
 #pragma once
 
 #include "ir/graph.h"
 
 namespace headroom {
 
-// Acts on the nodes of a region, not on the loops inside. Returns the number of products.
+// Acts on the nodes of a region, not inside its loops. Returns the number of products.
 int64_t make_batch_invariant(Graph& graph, RegionId region);
 
 }  // namespace headroom

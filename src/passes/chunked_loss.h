@@ -1,11 +1,12 @@
 // chunked-loss: the head and its cross-entropy, a chunk of rows at a time.
 //
-// What: sets the number of rows per chunk of every linear_cross_entropy node; logits exist for one chunk only, as
-//   scratch of the node, forward and backward in one visit.
+// What: sets the number of rows per chunk of every linear_cross_entropy node. Logits exist for one chunk only, as
+//   scratch of the node; each chunk is visited once, for both forward and backward.
 // Legal when: always; the loss is a sum over rows, the head's gradient a sum over chunks.
 // Placed here because: after micro-batch, whose bound limits the rows; before recompute, since scratch decides the
-// peak. Saves: (rows - chunk) x vocabulary x 4 bytes. Costs: one more pass over the head's gradient per chunk. Manuals:
-// M3 (T19); T03.
+//   peak.
+// Saves: (rows - chunk) x vocabulary x 4 bytes. Costs: one more pass over the head's gradient per chunk.
+// Manuals: M3 (T19); T03.
 #pragma once
 
 #include "passes/pass.h"

@@ -5,8 +5,9 @@
 // Legal when: one micro-batch per step (else the gradient is not final) and no clipping by global norm (which needs
 //   every gradient before the first update).
 // Placed here because: after recompute, whose clones read weights in the backward pass: the update must come after
-// them. Saves: the gradients, all but the largest alive at once. Costs: nothing. Manuals: M3; torchtune's
-// optimizer_in_bwd (figures B).
+//   them.
+// Saves: all gradients except those alive at once. Costs: nothing.
+// Manuals: M3; torchtune's optimizer_in_bwd (figures B).
 #pragma once
 
 #include "passes/pass.h"

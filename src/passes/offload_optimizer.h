@@ -1,5 +1,5 @@
-// offload-optimizer: the states of the optimizer live on the host or on disk; each update sees its own for as long as
-// it runs.
+// offload-optimizer: the states of the optimizer live on the host or disk; those of a weight are on the device only
+// while its update runs.
 //
 // What: the states of every matrix, whatever their shape, move to the tier. An update works on windows of the device
 //   (device_windows.h):
@@ -11,7 +11,8 @@
 // Legal when: always; bytes are copied, never changed. Vectors stay: a copy costs more than they take.
 // Placed here because: after fused-optimizer, which moves updates; before offload-parameters, whose windows may hold
 //   the weight of the same update.
-// Saves: the states but for 2 depth + 1 windows. Costs: each state crosses the link twice per step, beside the kernels.
+// Saves: the states except 2 depth + 1 windows. Costs: each state crosses the link twice per step, concurrently with
+//   the kernels.
 // Manuals: M2 M3 (T13, T14); ZeRO-Offload (Ren et al. 2021).
 #pragma once
 

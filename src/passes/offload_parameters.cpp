@@ -9,7 +9,7 @@ namespace headroom {
 
 namespace {
 
-// An update writes the narrow copy of its weight without reading it.
+// The narrow copy of its weight, which an update writes without reading it.
 bool is_shadow(const Node& node, ValueId value) {
   return node.op->kind() == OpKind::update && operand(node, "copy") == value;
 }
@@ -18,8 +18,8 @@ bool is_matrix(const Value& value) {
   return value.persistent && value.role == Role::parameter && value.type.shape.size() >= 2;
 }
 
-// By value: the layer whose nodes read a weight, kNone when others do too. Updates and what fills a copy say nothing of
-// themselves: a weight that only they read belongs where its copy does.
+// By value: the layer whose nodes read a weight, kNone if nodes elsewhere do too. Updates and nodes that fill a copy do
+// not count: a weight that only they read belongs to the layer of its copy.
 std::vector<int32_t> layers_of_weights(const Graph& graph) {
   constexpr int32_t kUnread = -2;
   std::vector<int32_t> layer(graph.values.size(), kUnread);
@@ -41,7 +41,7 @@ std::vector<int32_t> layers_of_weights(const Graph& graph) {
   return layer;
 }
 
-// `count` of `layers`, spread evenly, the first one among them.
+// Selects `count` of `layers`, spread evenly and with the first one.
 bool is_treated(int64_t layer, int64_t count, int64_t layers) { return layer * count % layers < count; }
 
 }  // namespace

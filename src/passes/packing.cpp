@@ -21,7 +21,7 @@ void pack_rows(Graph& graph, RegionId region) {
     if (!node.op->take_segments(node.attrs)) continue;
     HR_CHECK(starts != kNone, "{} stands before the batch", op_name(*node.op));
     node.inputs.push_back(starts);
-    infer_again(graph, id);  // refuses a call that has such an input
+    infer_again(graph, id);  // refuses a call that has segments already
   }
   HR_CHECK(starts != kNone, "there is no batch");
 }

@@ -1,5 +1,5 @@
 // The record of a technique, without the graph: what planner, `--help` and doctor say about it. The records themselves
-// stand in the headers of the passes.
+// are in the headers of the passes.
 #pragma once
 
 #include <cstddef>

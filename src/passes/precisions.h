@@ -1,4 +1,4 @@
-// What --precision may say beside 32-true, and the technique that each word stands for.
+// The values of --precision besides 32-true, and the technique of each.
 #pragma once
 
 #include <string_view>
@@ -15,8 +15,8 @@ struct Precision {
   std::string_view word;
   const PassInfo* technique;
   DType narrow;
-  bool keeps_fp32;  // of the weights: products round them; else the weights themselves are narrow
-  // Gradients of f16 vanish without a factor on the loss.
+  bool keeps_fp32;  // weights stay fp32 and products round them; else the weights themselves are narrow
+  // f16 gradients vanish without a factor on the loss.
   bool scales_loss() const { return narrow == DType::f16; }
 };
 
@@ -25,7 +25,7 @@ inline constexpr Precision kPrecisions[] = {{"bf16-mixed", &kBf16Mixed, DType::b
                                             {"16-mixed", &kFp16Mixed, DType::f16, true},
                                             {"16-true", &kFp16True, DType::f16, false}};
 
-// Null for 32-true and for what is not a precision.
+// Null for 32-true and for unknown words.
 constexpr const Precision* find_precision(std::string_view word) {
   for (const Precision& precision : kPrecisions)
     if (precision.word == word) return &precision;

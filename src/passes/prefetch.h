@@ -1,10 +1,10 @@
 // prefetch: how far ahead of their use copies from the host or disk start.
 //
-// What: the depth of the windows (device_windows.h) that the offload passes open: with depth d copies for a window
-//   start while the d-th window before it is in use, and what was written is waited for d windows later. Depth 0
-//   starts copies when they are needed.
-// Legal when: always; copies start after what they read was written.
-// Placed here because: it is the number that all offload passes take; no pass of its own.
+// What: the depth of the windows (device_windows.h) that the offload passes open. With depth d, copies for a window
+//   start while the d-th window before it is in use, and copies back are waited for d windows later. With depth 0,
+//   copies start when they are needed.
+// Legal when: always; a copy starts after its source was written.
+// Placed here because: it is a parameter of all offload passes, without a pass.
 // Saves: nothing; each step of depth takes two more windows. Costs: nothing; it hides copies behind kernels.
 // Manuals: M3 (T14): forward_prefetch, backward_prefetch.
 #pragma once

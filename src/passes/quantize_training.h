@@ -7,9 +7,9 @@
 // Legal when: named, with an optimizer that updates element by element and keeps states in fp32. Lossy. Not with
 //   adapters, whose base is not trained.
 // Placed here because: before autodiff, whose accumulators are fp32 whatever the weight is, and before the precision,
-//   whose casts are of numbers alone.
-// Saves: 3 of a weight's 4 bytes; of what a trained weight has, 16 bytes with AdamW, it leaves 13. Costs: decoding,
-//   once per product, and a row in fp32 for each thread in the update.
+//   whose casts only apply to values that are not codes.
+// Saves: 3 of a weight's 4 bytes: with AdamW, a trained weight takes 13 bytes instead of 16. Costs: decoding, once per
+//   product, and a row in fp32 for each thread in the update.
 // Sources: torchao's int8_weight_only_quantized_training.
 // Manuals: M4 (T23).
 #pragma once
@@ -25,8 +25,8 @@ inline constexpr PassInfo kQuantizeTraining{
     "quantize-training", PassStage::model, TechniqueKind::lossy,
     "train the layers' matrices as 8-bit codes (int8), rounded stochastically; no fp32 copy of them"};
 
-// Stores the matrices so. Returns how many there are. Throws Error(usage) naming a weight whose rows do not fill words
-// of 32 bits, as which checkpoints store them.
+// Stores the matrices as codes. Returns how many there are. Throws Error(usage) naming a weight whose rows do not fill
+// whole 32-bit words, which is how checkpoints store codes.
 int64_t quantize_training(Graph& graph, RegionId region);
 
 }  // namespace headroom

@@ -2,13 +2,13 @@
 //
 // What: a matrix that a linear layer of the model's blocks multiplies by, and that is not trained, is kept as codes in
 //   blocks with a scale each (base/block_codes.h). Products decode it tile by tile, forward and for the gradient of
-//   their input; no copy of the matrix in a wider type exists, in loading neither. Embeddings, head, norms, biases,
-//   routers and experts stay as they are.
-// Legal when: named, and nothing of the base is trained: adapters beside it (--lora-r), or no training. Lossy: the
+//   their input; there is no copy of the matrix in a wider type, not even while it is loaded. Embeddings, head, norms,
+//   biases, routers and experts stay as they are.
+// Legal when: named, and nothing of the base is trained: with adapters (--lora-r), or without training. Lossy: the
 //   weights are rounded to the nearest codes, once, when they are loaded.
 // Placed here because: it must know what is frozen, and the precision passes must find the codes.
-// Saves: of 32 bits a weight all but 4.5 (nf4, fp4: blocks of 64), 4.13 (nf4-dq: the scales as 8-bit codes in blocks of
-//   256), 5 (int4: blocks of 32) or 8 (int8: a scale per row); other groups of N elements of a row: 32 / N more. Costs:
+// Saves: of a weight's 32 bits all but 4.5 (nf4, fp4: blocks of 64), 4.13 (nf4-dq: the scales as 8-bit codes in blocks
+//   of 256), 5 (int4: blocks of 32) or 8 (int8: a scale per row); in groups of N elements of a row: 32 / N more. Costs:
 //   decoding, once per product and thread.
 // Sources: Dettmers et al. 2023, "QLoRA", sections 3 and 4.
 // Manuals: M3, M5 (T22, T25).
@@ -28,12 +28,12 @@ inline constexpr PassInfo kQuantizeWeights{
     "frozen matrices of the layers in 4 or 8 bits: nf4, nf4-dq, fp4, int8, int4; in other groups int8-g128, int4-g64, "
     "int4-row"};
 
-// The linear layers of the model's blocks whose matrices may be codes, in program order: a matrix that nothing but
-// linear layers reads, and whose result chooses no experts.
+// The linear layers of the model's blocks whose matrices may be codes, in program order: only linear layers read the
+// matrix, and its result does not choose experts.
 std::vector<NodeId> quantizable_layers(const Graph& graph, RegionId region);
 
-// Stores the matrices so; `kind` is one of these. `frozen`: the weights that are not trained; null: all.
-// Returns how many there are.
+// Stores these matrices as codes of `kind`, one of the forms above. `frozen`: the weights that are not trained; null:
+// all. Returns how many there are.
 int64_t quantize_weights(Graph& graph, RegionId region, std::string_view kind, const std::set<ValueId>* frozen);
 
 }  // namespace headroom

@@ -61,7 +61,7 @@ class BodyRewriter {
     bool leaves = false;      // read by a forward node of another block, or a result of the body
     bool dropped = false;
     bool form_of_weight = false;  // a cast or a rounding of a weight, and dropped
-    bool attended = false;        // of the block's attention core, with no norm between
+    bool attended = false;        // computed from the block's attention core without a norm between
   };
 
   Fact& fact(ValueId id) { return facts_[static_cast<size_t>(id)]; }
@@ -82,7 +82,7 @@ class BodyRewriter {
     for (ValueId result : graph_.region(region_).results) fact(result).leaves = true;
   }
 
-  // Made of a weight alone.
+  // A cast or a rounding of a weight alone.
   bool is_weight_form(const Node& node) {
     const OpKind kind = node.op->kind();
     return (kind == OpKind::cast || kind == OpKind::weight_rounding) &&
@@ -95,9 +95,9 @@ class BodyRewriter {
     return block >= 0 && static_cast<size_t>(block) < keep_.size() ? keep_[static_cast<size_t>(block)] : Keep::all;
   }
 
-  // In program order, so that a value may rest on inputs that are themselves redone.
+  // In program order, so that a value may depend on inputs that are themselves recomputed.
   void decide(const std::vector<NodeId>& nodes) {
-    int32_t attended_block = kNone;  // its attention core lies behind
+    int32_t attended_block = kNone;  // the block whose attention core came before
     for (NodeId id : nodes) {
       const Node& node = graph_.node(id);
       if (node.stage != Stage::forward || node.op->has_effect()) continue;
@@ -143,7 +143,7 @@ class BodyRewriter {
     return redoes(keep, tensor_class(node, before_attention)) && rests_on_kept(node);
   }
 
-  // Redoing the node needs nothing that would have to be kept for this alone.
+  // Recomputing the node needs no value that would be kept only for this.
   bool rests_on_kept(const Node& node) {
     for (ValueId input : node.inputs) {
       const Fact& f = fact(input);
@@ -152,7 +152,8 @@ class BodyRewriter {
     return true;
   }
 
-  // The value a node at `position` reads: itself when kept, else its clone, made there when it does not exist yet.
+  // The value that a node at `position` reads: `id` if it is kept, else its clone, which is made there if it does not
+  // exist.
   ValueId available(ValueId id, int32_t block, int32_t position, std::vector<Insertion>& insertions) {
     if (static_cast<size_t>(id) >= facts_.size() || !fact(id).dropped) return id;
     if (const auto at = clones_.find(id); at != clones_.end()) return at->second;
@@ -173,7 +174,7 @@ class BodyRewriter {
   const std::vector<Keep>& keep_;
   std::vector<Fact> facts_;
   std::set<int32_t> attends_;                    // blocks with an attention core
-  std::unordered_map<ValueId, ValueId> clones_;  // of the block in work
+  std::unordered_map<ValueId, ValueId> clones_;  // of the current block
   int32_t block_in_work_ = kNone;
 };
 

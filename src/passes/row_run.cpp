@@ -84,7 +84,7 @@ double RowRun::bytes_in_parts(int64_t parts) const {
   return static_cast<double>(whole) + static_cast<double>(most_alive(true)) / static_cast<double>(parts);
 }
 
-// In parts, rows come with their first reader and every value goes with its last one in the run.
+// In parts, an input's rows exist from their first reader on, and every value until its last reader in the run.
 int64_t RowRun::most_alive(bool in_parts) const {
   int64_t alive = 0;
   std::set<ValueId> present;
@@ -103,7 +103,7 @@ int64_t RowRun::most_alive(bool in_parts) const {
     const auto goes = [&](ValueId id) {
       return present.contains(id) && lives_.at(id).last == at && (in_parts || lives_.at(id).ends);
     };
-    // A result takes the place of what goes where the op allows it.
+    // A result takes the storage of an input that ends here, if the op allows it.
     for (const Alias& alias : node.op->aliases(node.attrs, static_cast<int>(node.inputs.size()))) {
       const ValueId from = node.inputs[static_cast<size_t>(alias.input)],
                     to = node.outputs[static_cast<size_t>(alias.output)];

@@ -1,4 +1,4 @@
-// One run of row-wise nodes (passes/row_runs.h) and what the rest of the graph reads of it.
+// A run of row-wise nodes (passes/row_runs.h) and what the rest of the graph reads of it.
 #pragma once
 
 #include <map>
@@ -10,18 +10,18 @@
 
 namespace headroom {
 
-// Who reads each value, kept up to date while runs are rewritten.
+// The readers of each value, kept up to date while runs are rewritten.
 class Readers {
  public:
   explicit Readers(const Graph& graph);
 
-  // A new node; its outputs have no reader yet.
+  // Adds a new node; its outputs have no readers yet.
   void add(const Graph& graph, NodeId node);
-  // Makes input `at` of the node another value.
+  // Replaces input `at` of the node by another value.
   void replace(Graph& graph, NodeId node, size_t at, ValueId value);
-  // Someone who is not among the nodes reads the value, or a region yields it.
+  // Whether a node outside `nodes` reads the value, or a region yields it.
   bool outside(ValueId value, const std::set<NodeId>& nodes) const;
-  // The node that makes a value; kNone for those without.
+  // The node that makes a value; kNone if there is none.
   NodeId maker(ValueId value) const;
 
  private:
@@ -35,13 +35,13 @@ class RowRun {
   RowRun(const Graph& graph, std::vector<NodeId> nodes, const Readers& readers);
 
   const std::vector<NodeId>& nodes() const { return nodes_; }
-  // The results that others read, each with the input of the run whose storage it takes: one of the same type that
-  // nobody reads after the run; in blocks, whose inputs may be fetched from another tier for the backward pass, one of
-  // the same role and direction. kNone where there is none.
+  // The results that nodes outside the run read, each with the input of the run whose storage it uses: an input of the
+  // same type that no node reads after the run; within blocks, whose inputs may be fetched from another tier for the
+  // backward pass, it also has the same role and direction. kNone if there is no such input.
   const std::map<ValueId, ValueId>& storages() const { return storages_; }
 
-  // Bytes per token that the run holds at most, of what it reads last and what it makes: in program order, and with its
-  // inside in so many parts. Weights and sums are not counted.
+  // The most bytes per token that the run holds at once, counting the inputs that no node reads later and the values it
+  // makes: in program order, and with its inner values in `parts` parts. Weights and sums are not counted.
   double bytes_whole() const;
   double bytes_in_parts(int64_t parts) const;
 

@@ -10,7 +10,7 @@ namespace {
 
 bool is_forward(const Node& node) { return node.stage == Stage::forward; }
 
-// May stand in a run's neighbourhood at all.
+// Whether the node may lie between the nodes of a run; any other node ends it.
 bool is_computed(const Node& node) {
   return !is_loop(node) && !node.op->has_effect() && !is_transfer(node.op->kind()) && node.stage != Stage::update &&
          node.stage != Stage::transfer;
@@ -49,7 +49,7 @@ class Gatherer {
       out_.nodes.push_back(id);
   }
 
-  // True where `later` reads what one of the nodes makes, or overwrites what one of them reads.
+  // Whether `later` reads what one of the nodes makes, or overwrites what one of them reads.
   bool follows(const Node& later, const std::vector<NodeId>& nodes) const {
     std::vector<ValueId> overwritten;
     for (const Alias& alias : must_aliases(later))
@@ -66,7 +66,7 @@ class Gatherer {
     });
   }
 
-  // True where the node reads a sum that the run has only begun to make, and does not add to it.
+  // Whether the node reads a sum that the run is still adding to, and does not add to it itself.
   bool reads_sum(const Node& later) const {
     const std::vector<Alias> in_place = must_aliases(later);
     for (size_t i = 0; i < later.inputs.size(); ++i) {

@@ -1,5 +1,5 @@
-// Runs of nodes that act on token rows one by one (Op::by_rows), brought together so that each run may be computed for
-// a part of the rows after the other.
+// Runs of nodes that act on token rows one by one (Op::by_rows), brought together so that each run can be computed for
+// one part of the rows after another.
 #pragma once
 
 #include <utility>
@@ -9,7 +9,7 @@
 
 namespace headroom {
 
-// What has token rows: tensors [batch, seq, ...] of the graph's symbols of those names.
+// The values with token rows: tensors [batch, seq, ...] of the graph's symbols of those names.
 class TokenRows {
  public:
   explicit TokenRows(const Graph& graph)
@@ -19,9 +19,9 @@ class TokenRows {
   bool has(ValueId id) const;
   // Bytes of one row of a value that has rows.
   int64_t bytes(ValueId id) const;
-  // A loss whose row predicts the label of the row behind it.
+  // A loss whose row predicts the label of the next row.
   static bool reads_next_labels(const Node& node);
-  // The node reads rows, acts on them one by one, and gives rows or sums over them.
+  // Whether the node reads rows, acts on them one by one, and returns rows or sums over them.
   bool acts_on(const Node& node) const;
 
  private:
@@ -29,10 +29,11 @@ class TokenRows {
   SymbolId batch_, seq_;
 };
 
-// The nodes of a region in an order as good as theirs, and the runs in it: [begin, end) of `nodes`, ascending. The
-// nodes of a run have one block and one direction (forward, or backward with what is computed again for it); outside of
-// blocks a run goes from the one to the other, through the loss. Nodes between them in the region's order that need
-// nothing of the run stand before it, the others behind it; a node of the run that needs one of those ends the run.
+// The nodes of a region in an equivalent order, and the runs in it: [begin, end) of `nodes`, ascending. The nodes of a
+// run have the same block and the same direction (forward, or backward with its recomputation); outside blocks a run
+// may continue from forward to backward, through the loss. Other nodes between them in the region's order come before
+// the run if they need nothing of it, otherwise after it; a node that needs one of the latter cannot join, and ends the
+// run.
 struct RowOrder {
   std::vector<NodeId> nodes;
   std::vector<std::pair<size_t, size_t>> runs;

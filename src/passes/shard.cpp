@@ -14,7 +14,7 @@
 namespace headroom {
 namespace {
 
-// Where a node stands before anything is inserted.
+// A node's position before anything is inserted.
 struct Place {
   RegionId region = kNone;
   int32_t position = 0;
@@ -30,7 +30,7 @@ struct Writer {
 bool is_update(const Node& node) { return node.op->kind() == OpKind::update; }
 bool is_cast(const Node& node) { return node.op->kind() == OpKind::cast; }
 
-// Values keep their ids through the rewrite: where a value must come out of a collective, its old producer gets a fresh
+// Values keep their ids through the rewrite: if a value must come out of a collective, its old producer gets a fresh
 // output and the last inserted node takes over the id. Readers need no change.
 class Sharder {
  public:
@@ -87,14 +87,14 @@ class Sharder {
       if (is_cast(graph_.node(id)) && is_slice(graph_.node(id).inputs[0])) make_slice(graph_.node(id).outputs[0]);
   }
 
-  // f32 that the node would round itself is rounded before it is gathered.
+  // Whether the input is rounded before it is gathered: f32 that the node would round itself.
   bool gathers_narrow(const Node& node, size_t input) const {
     const std::vector<int> rounded = node.op->rounded_inputs();
     return std::find(rounded.begin(), rounded.end(), static_cast<int>(input)) != rounded.end() &&
            graph_.value(node.inputs[input]).type.dtype != graph_.value(node.inputs[0]).type.dtype;
   }
 
-  // The whole of a slice, of the element type `dtype`, for a node at `place`.
+  // Gathers the whole matrix of a slice, in dtype `dtype`, for a node at `place`.
   ValueId gather(ValueId slice, DType dtype, Place place, int32_t block) {
     if (graph_.value(slice).type.dtype != dtype) {
       const Attrs attrs{{"dtype", std::string(dtype_name(dtype))}};
@@ -131,7 +131,7 @@ class Sharder {
     infer_again(graph_, update);
   }
 
-  // Makes the storage that a gradient is accumulated in a slice; returns the value before its first writer.
+  // Turns the storage in which a gradient is accumulated into a slice; returns the value before its first writer.
   ValueId slice_storage(ValueId gradient) {
     const NodeId producer = producers_.at(gradient);
     if (is_loop(graph_.node(producer))) {
@@ -149,7 +149,7 @@ class Sharder {
     return root;
   }
 
-  // The input whose storage the producer of `output` wrote it into.
+  // The input in whose storage the producer of `output` wrote it.
   ValueId overwritten_by(ValueId output) const {
     const Node& node = graph_.node(producers_.at(output));
     for (const Alias& alias : node.op->aliases(node.attrs, static_cast<int>(node.inputs.size())))
@@ -166,8 +166,8 @@ class Sharder {
     make_slice(id);
   }
 
-  // The writer adds into a cleared whole temporary; its sum over the processes is accumulated into the slice. Returns
-  // the accumulator's next value, which the writer made before.
+  // The writer adds into a cleared whole temporary, whose sum over the processes is accumulated into the slice. Returns
+  // the accumulator's next value, which the writer made before the rewrite.
   ValueId scatter(const Writer& writer, ValueId accumulator) {
     const Node node = graph_.node(writer.node);
     const Place place = places_.at(writer.node), after{place.region, place.position + 1};
@@ -201,7 +201,8 @@ class Sharder {
               value);
   }
 
-  // The squares of slices are summed apart and over the processes, those of whole gradients into the persistent sum.
+  // The squares of slices are summed separately and over the processes, those of whole gradients into the persistent
+  // sum.
   void sum_norm() {
     ValueId whole = kNone, sliced = kNone;
     bool any_whole = false;

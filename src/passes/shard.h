@@ -6,7 +6,7 @@
 //     acc' = linear_dw(x, dy, acc)        t = linear_dw(x, dy, zero_fill(allocate))
 //                                         acc'/0:2 = accumulate(wait(reduce_scatter_start(t)), acc/0:2)
 //   - A matrix is gathered once for each run of nodes of one block and one direction that reads it, and dies there.
-//   - A cast of a slice stays a slice, and what a product would round is cast before: the narrow form is gathered.
+//   - A cast of a slice stays a slice, and what a product would round is cast first: the narrow form is gathered.
 //     Updates work on slices: the optimizer is elementwise.
 //   - Vectors stay whole in every process; the sums of their gradients over the micro-batches are all-reduced.
 //   - The squared norm of the slices is all-reduced once, then that of the vectors is added. Losses are all-reduced.
@@ -15,7 +15,7 @@
 //   the global batch, so that sums over processes are right.
 // Placed here because: last. After autodiff, which must see whole matrices; after recompute, whose clones read matrices
 //   and must not run collectives twice; after fused-optimizer, which moves updates that then work on slices. Liveness,
-//   packing, emission and the executor know collectives as ordinary nodes.
+//   offset assignment, emission and the executor treat collectives as ordinary nodes.
 // Saves: (parts - 1)/parts of weights, gradients and optimizer states. Costs: per micro-batch and matrix two gathers
 //   and one reduce-scatter of its bytes, and one pass over each whole gradient to clear it.
 #pragma once
@@ -27,8 +27,8 @@ namespace headroom {
 inline constexpr PassInfo kShard{"shard", PassStage::schedule, TechniqueKind::reassociating,
                                  "split weights, gradients and optimizer states over processes"};
 
-// Rewrites every program of the graph. `parts` processes, 1 leaves the graph alone. Throws InternalError when the graph
-// is not of the form above.
+// Rewrites every program of the graph. `parts`: the number of processes; 1 leaves the graph unchanged. Throws
+// InternalError if the graph is not of the form above.
 void shard(Graph& graph, int32_t parts);
 
 }  // namespace headroom

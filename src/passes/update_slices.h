@@ -5,9 +5,9 @@
 //     w', m', v' = adamw(w, g, m, v)
 //   becomes
 //     w1, m1, v1 = adamw(w, g, m, v)  rows=n first_row=0;  w', m', v' = adamw(w1, g, m1, v1)  rows=n first_row=n
-//   The windows of what lies below the device (device_windows.h) then hold a slice each.
-// Legal when: the update goes by elements (Op::update_grain() is 1); the same bits, each element's update is the same,
-//   the draws that round a bf16 weight too, which are keyed by the index in the whole weight.
+//   The windows of values below the device (device_windows.h) then hold a slice each.
+// Legal when: the update is elementwise (Op::update_grain() is 1). The same bits: each element's update is the same,
+//   including the draws that round a bf16 weight, which are keyed by the index in the whole weight.
 // Saves: of a table with 4 windows (weight, gradient, two moments), all but a slice of each. Costs: a copy per slice.
 // Source: sub-groups of ZeRO-Infinity (Rajbhandari et al. 2021, section 5), DeepSpeed's sub_group_size.
 #pragma once
@@ -18,14 +18,14 @@
 
 namespace headroom {
 
-// Smaller slices save nothing that counts.
+// Smaller slices would save too little to matter.
 inline constexpr int64_t kLeastSliceBytes = 64 * 1024;
 
-// Cuts where a slice begins and ends a block of the disk; `bytes`: the most that the f32 form of a slice takes, rounded
-// up to that.
+// Cuts at boundaries of disk blocks; `bytes`: the most that the f32 form of a slice takes, rounded up to such a
+// boundary.
 void slice_updates(Graph& graph, int64_t bytes);
 
-// The bytes of the largest matrix of a layer as f32, whose windows an update holds in any case.
+// The f32 bytes of the largest matrix of a layer, whose windows an update needs in any case.
 int64_t largest_layer_matrix(const Graph& graph);
 
 }  // namespace headroom

@@ -19,7 +19,7 @@ class Emitter {
           const Profile& profile)
       : graph_(graph), bindings_(bindings), liveness_(liveness), arenas_(arenas), profile_(profile) {}
 
-  // The value, or those rows of it.
+  // The operand of a value, or only of those rows of it.
   Operand operand(ValueId id, const std::optional<RowSlice>& slice = {}) const {
     const int32_t storage = liveness_.storage_of_value[static_cast<size_t>(id)];
     HR_CHECK(storage != kNone, "%{} has no storage", id);

@@ -10,7 +10,7 @@
 namespace headroom {
 namespace {
 
-// Sequences computed at once and rows of logits.
+// Sequences of a micro-batch, and rows of a loss chunk.
 struct EvaluationSize {
   int64_t batch = 1;
   int64_t chunk = 64;

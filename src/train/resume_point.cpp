@@ -14,7 +14,7 @@ std::string remedy_for_no_checkpoint(const fs::path& given, const fs::path& outp
   return "give a checkpoint-N directory, or true for the newest in --output-dir";
 }
 
-// A run that ended before its first checkpoint.
+// Whether a run began there and did not save its final model.
 bool has_only_begun(const fs::path& output_dir) {
   return fs::exists(output_dir / "metrics.jsonl") && !fs::exists(output_dir / "model.safetensors");
 }
