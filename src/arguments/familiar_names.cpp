@@ -9,7 +9,7 @@ namespace {
 
 struct Familiar {
   std::string_view elsewhere;
-  std::string_view here;  // the option, then its value where there is one
+  std::string_view here;  // the option, then its value if the name implies one
 };
 
 constexpr Familiar kFamiliar[] = {

@@ -1,4 +1,4 @@
-// What somebody who knows other trainers may have meant by an option.
+// What a user who knows other trainers may mean by an option.
 #pragma once
 
 #include <span>
@@ -7,9 +7,9 @@
 
 namespace headroom {
 
-// The option of `names` that other systems call `wrong`, with a value where that is a part of the meaning
-// ("precision bf16-mixed" for "bf16"); else the nearest name by spelling, if it is near; else empty. Without dashes in
-// front; underscores count as dashes.
+// The option of `names` that other systems call `wrong`, with a value if the name implies one ("precision bf16-mixed"
+// for "bf16"); else the nearest name by spelling, if it is near; else empty. Without leading dashes; underscores count
+// as dashes.
 std::string familiar_option(std::string_view wrong, std::span<const std::string> names);
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// The options of several LoRA adapters at once, as vLLM spells them.
+// Options for serving several LoRA adapters at once, named as in vLLM.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,7 +9,7 @@
 
 namespace headroom {
 
-// --enable-lora, --max-loras, --max-lora-rank, --lora-modules, and --lora-target-modules where the app has none yet.
+// Adds --enable-lora, --max-loras, --max-lora-rank, --lora-modules, and --lora-target-modules if the app has none yet.
 void add_lora_slot_options(CLI::App& app, LoraSlotOptions& options, std::vector<std::string>& modules);
 
 }  // namespace headroom

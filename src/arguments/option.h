@@ -1,5 +1,4 @@
-// Options of a CLI11 app, and what is wrong with a value in words. Free of any device, so that small programs can use
-// it.
+// Options of a CLI11 app, and messages for wrong values. Depends on no device, so small programs can use it.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,7 +12,7 @@ namespace headroom {
 // The long names of an app's options, without dashes.
 std::vector<std::string> option_names(const CLI::App& app);
 
-// "--name": an option of scalar kind, the last of several wins.
+// "--name": an option with a single value; if it is repeated, the last one wins.
 template <typename T>
 CLI::Option* scalar(CLI::App& app, const std::string& name, T& value, const std::string& help) {
   CLI::Option* option = app.add_option(name, value, help)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -22,15 +21,16 @@ CLI::Option* scalar(CLI::App& app, const std::string& name, T& value, const std:
   return option;
 }
 
-// A size such as 8GiB as bytes. Throws Error(usage) naming the option; below 1 MiB is refused as a slip of the unit.
+// Parses a size such as 8GiB to bytes. Throws Error(usage) naming the option, also below 1 MiB: then the unit is
+// missing.
 int64_t parse_memory(const std::string& option, const std::string& text);
 // The same as an option.
 CLI::Option* memory_option(CLI::App& app, const std::string& name, int64_t& bytes, const std::string& help);
 
-// What is wrong, in our words: "--max-steps many is not a whole number".
+// The parser's error in our words: "--max-steps many is not a whole number".
 std::string parse_message(const CLI::ParseError& error, const CLI::App& app);
 
-// "--packing" means "--packing true", as elsewhere: completes options that take true and that no value follows.
+// "--packing" means "--packing true", as in other programs: adds "true" after options that accept it and have no value.
 std::vector<std::string> with_switches_on(const std::vector<std::string>& arguments, const CLI::App& app);
 
 }  // namespace headroom

@@ -32,7 +32,7 @@ void parse_values(CLI::App& app, const NamedValues& values) {
     if (!has_option(app, name)) refuse_unknown_option(app, name);
     arguments.push_back(with_dashes(name) + "=" + value);
   }
-  std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 expects them reversed
   try {
     app.parse(arguments);
   } catch (const CLI::ParseError& error) {

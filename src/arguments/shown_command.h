@@ -1,4 +1,4 @@
-// A command line written down again, for people to copy.
+// A parsed command line as text that people can copy.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace headroom {
 
-// "headroom plan --model M --memory 8GiB": `command` with those of its options, `names`, that a parsed app was given,
-// in their order. `changes` stand in for what was given; an empty value leaves an option out. What changes say of
-// --technique is added. Values that a shell would take apart are quoted.
+// "headroom plan --model M --memory 8GiB": `command` with the options that the parsed app was given, in the order of
+// `names`. `changes` replace given values; an empty value drops the option. Values of --technique are added to those
+// given. Quotes values for a shell.
 std::string shown_command(std::string_view command, const CLI::App& app, const std::vector<std::string>& names,
                           const NamedValues& changes);
 
-// The same of the app of train options that gave `options`: `headroom train`, into a folder `run` where none is given;
-// `headroom plan` where there is no data to train on.
+// The same for an app of train options that parsed into `options`: `headroom train`, with --output-dir run if none was
+// given; `headroom plan` if there is no data to train on.
 std::string shown_training(const CLI::App& app, const std::vector<std::string>& names, const TrainOptions& options,
                            NamedValues changes);
 

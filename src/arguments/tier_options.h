@@ -1,4 +1,4 @@
-// The options of memory below the device's and of the techniques that use it: of train, plan, evaluate and generate.
+// Options of the tiers below the device and of the techniques that use them: for train, plan, evaluate and generate.
 #pragma once
 
 #include <span>
@@ -17,13 +17,13 @@ struct TierArguments {
   std::vector<std::string> techniques;  // NAME=VALUE
 };
 
-// --host-memory, --disk-memory and --technique; `waiting` says what may wait on the disk.
+// Adds --host-memory, --disk-memory and --technique; `waiting` names what --disk-memory can hold, for its help.
 void add_tier_options(CLI::App& app, MachineOptions& options, TierArguments& arguments, const std::string& waiting);
 
-// What --help says of the techniques that a command knows.
+// The help text about a command's techniques.
 std::string technique_help(std::span<const PassInfo* const> passes);
 
-// Fills directory, budgets and techniques; a device's host budget has a default. Throws Error(usage).
+// Fills directory, budgets and techniques; a GPU's host budget has a default. Throws Error(usage).
 void resolve_tiers(const TierArguments& arguments, MachineOptions& options, TechniqueOptions& techniques);
 
 }  // namespace headroom

@@ -15,8 +15,8 @@ enum class Takes : uint8_t { nothing, value };
 struct VllmOption {
   const char* name;
   Takes takes;
-  const char* values;    // those that are taken, between spaces; "*": all, "": none, also of a flag
-  const char* sentence;  // what is so here; of a refusal what to do instead
+  const char* values;    // accepted values, each between spaces; "*": all; "": none, also for a flag
+  const char* sentence;  // how headroom behaves; for a refusal, what to do instead
 };
 
 constexpr Takes kFlag = Takes::nothing, kValue = Takes::value;

@@ -32,7 +32,7 @@ constexpr std::array<float, 16> kFloat{0.0f, 1.0f / 192,  2.0f / 3,  1.0f,  1.0f
 // A table in the order of its values.
 struct Ladder {
   std::array<uint8_t, 16> code{};  // by rank
-  std::array<float, 15> middle{};  // between a rank and the next, to which larger values belong
+  std::array<float, 15> middle{};  // midpoint of a rank and the next one; larger values belong to the next
 };
 
 constexpr Ladder make_ladder(const std::array<float, 16>& values) {
@@ -57,21 +57,21 @@ uint8_t nearest(const Ladder& ladder, float value) {
 
 constexpr int largest_integer(int bits) { return bits == 8 ? 127 : 7; }
 
-// The nearest whole number within +-most, ties to even; 0 for what is not a number.
+// The nearest whole number within +-most, ties to even; 0 for NaN.
 int whole(float value, int most) {
   if (!(std::fabs(value) <= static_cast<float>(most))) return value > 0 ? most : value < 0 ? -most : 0;
   return static_cast<int>(std::nearbyint(value));
 }
 
-// The same within +-127, a byte in two's complement: the sum with 1.5 x 2^23 has it in its lowest bits. No branch, so
-// that compilers make vectors of it.
+// The same within +-127, as a byte in two's complement: adding 1.5 x 2^23 leaves it in the sum's lowest bits. No
+// branch, so compilers vectorize it.
 uint8_t whole_byte(float value) {
-  const float low = value < -127 ? -127.0f : 0.0f;  // 0 for what is not a number
+  const float low = value < -127 ? -127.0f : 0.0f;  // 0 for NaN
   const float within = value >= -127 ? std::min(value, 127.0f) : low;
   return static_cast<uint8_t>(std::bit_cast<uint32_t>(within + 12582912.0f));
 }
 
-// code(i) of each value, two to a byte.
+// Packs code(i) of each value, two to a byte.
 template <typename Code>
 void pack_halves(size_t count, const Code& code, uint8_t* codes) {
   for (size_t i = 0; i < count; i += 2)
@@ -98,7 +98,7 @@ float scale_of(CodeTable table, int bits, std::span<const float> values) {
 void encode(CodeTable table, int bits, float scale, std::span<const float> values, uint8_t* codes) {
   if (table != CodeTable::integer) {
     const Ladder& ladder = table == CodeTable::nf4 ? kNormalLadder : kFloatLadder;
-    const float inverse = scale > 0 ? 1 / scale : 0.0f;  // as bitsandbytes scales: near ties it decides
+    const float inverse = scale > 0 ? 1 / scale : 0.0f;  // multiplies like bitsandbytes: it matters near ties
     return pack_halves(
         values.size(), [&](size_t i) { return nearest(ladder, values[i] * inverse); }, codes);
   }

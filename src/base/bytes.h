@@ -14,7 +14,7 @@ int64_t parse_bytes(std::string_view text);
 // "1.50 GiB", "12.0 MiB", "640 KiB", "17 bytes": three significant digits, binary units.
 std::string format_bytes(int64_t bytes);
 
-// Rounds `value` up to a multiple of `alignment` (a power of two is not needed).
+// Rounds `value` up to a multiple of `alignment`, which need not be a power of two.
 constexpr int64_t align_up(int64_t value, int64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
 
 }  // namespace headroom

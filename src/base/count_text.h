@@ -6,7 +6,7 @@
 
 namespace headroom {
 
-// "135 M", "260 K", "1.1 B": three significant digits; below ten thousand every digit.
+// "135 M", "260 K", "1.1 B": three significant digits; below ten thousand all digits.
 std::string format_count(int64_t number);
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// Random numbers as functions of a counter: the same whatever the order or the number of threads.
+// Random numbers as functions of a counter: they do not depend on the order of calls or the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace headroom {
 
-// A bijection of 64 bits that scrambles (SplitMix64's step and finaliser; Steele, Lea & Flood 2014).
+// A bijection of 64 bits that scrambles them (SplitMix64's step and finaliser; Steele, Lea & Flood 2014).
 constexpr uint64_t mix64(uint64_t x) {
   x += 0x9e3779b97f4a7c15ull;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;

@@ -1,5 +1,5 @@
-// Errors of two audiences: what a user can cause (headroom::Error, with values and a remedy) and broken invariants
-// of our own (HR_CHECK -> InternalError). Nothing below cli/ prints or aborts; cli/ maps ErrorKind to an exit code.
+// Errors for two audiences: what a user can cause (headroom::Error, with values and a remedy) and our own broken
+// invariants (HR_CHECK -> InternalError). Nothing below cli/ prints or aborts; cli/ maps ErrorKind to an exit code.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,12 +13,12 @@ namespace headroom {
 enum class ErrorKind {
   usage,         // wrong option, missing file, value out of range: exit 2
   format,        // malformed content of a file: exit 2
-  does_not_fit,  // the budget is too small, or above the machine: exit 3
+  does_not_fit,  // the budget is too small, or larger than the machine: exit 3
   run,           // failed while running (I/O error, device lost, NaN stop): exit 1
 };
 
-// A message a user can act on. `what()` is lower case, without a full stop, values included; `remedy()` says what to
-// do.
+// A message that a user can act on. `what()` is lower case, without a full stop, and includes the values; `remedy()`
+// says what to do.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, std::string message, std::string remedy = {})

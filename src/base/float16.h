@@ -1,5 +1,5 @@
-// f16 <-> f32 conversions, round to nearest even; beyond 65504 becomes infinite, NaN stays NaN: the same bits as the
-// processor's own conversions.
+// f16 <-> f32 conversions, round to nearest even; NaN stays NaN, values that round beyond 65504 become infinite. The
+// same bits as the processor's own conversions.
 #pragma once
 
 #include <bit>
@@ -30,7 +30,7 @@ struct float16 {
     const uint32_t raw = std::bit_cast<uint32_t>(value), sign = (raw >> 16) & 0x8000u, size = raw & 0x7fffffffu;
     if (size > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u | ((size >> 13) & 0x3ffu));
     if (size >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // 65520 and more
-    if (size < 0x38800000u)  // below 2^-14: the last bit of 0.5 has the weight of that of a subnormal number
+    if (size < 0x38800000u)  // below 2^-14: an ulp of 0.5f is the smallest subnormal, so the sum rounds to it
       return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(std::bit_cast<float>(size) + 0.5f) - 0x3f000000u));
     return static_cast<uint16_t>(sign | ((size - 0x38000000u + 0xfffu + ((size >> 13) & 1u)) >> 13));
   }

@@ -6,7 +6,7 @@
 namespace headroom {
 namespace {
 
-constexpr int64_t kUsualGroup = 32;  // of int4
+constexpr int64_t kUsualGroup = 32;  // int4's default
 constexpr int64_t kLeastGroup = 8, kMostGroup = 65536;
 
 bool allowed(int64_t group) { return group >= kLeastGroup && group <= kMostGroup && group % kLeastGroup == 0; }

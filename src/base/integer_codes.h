@@ -1,4 +1,4 @@
-// Names of whole-number codes by bits and group: "int8" (a scale per row), "int4" (per 32 elements), and with other
+// Names of integer codes by bits and group: "int8" (a scale per row), "int4" (a scale per 32 elements), and with other
 // groups "int8-g128", "int4-g64", "int4-row".
 #pragma once
 
@@ -11,15 +11,15 @@ namespace headroom {
 
 struct IntegerCodes {
   int bits = 8;
-  int64_t group = 0;  // elements of a row that share a scale; 0: all of them
+  int64_t group = 0;  // elements of a row that share a scale; 0: the whole row
   bool operator==(const IntegerCodes&) const = default;
 };
 
-// Of such a name; nothing for another. Groups are multiples of 8 from 8 to 65536.
+// Parses such a name; empty for any other. Groups are multiples of 8 from 8 to 65536.
 std::optional<IntegerCodes> integer_codes(std::string_view name);
 std::string integer_codes_name(const IntegerCodes& codes);
 
-// The group nearest to `wanted` that divides a row and is allowed; 0 where there is none but the row itself.
+// The allowed group nearest to `wanted` that divides a row of `row` elements; 0 if there is none.
 int64_t nearest_group(int64_t row, int64_t wanted);
 
 }  // namespace headroom

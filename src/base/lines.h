@@ -6,7 +6,7 @@
 
 namespace headroom {
 
-// Takes the first line off `text` and returns it, without its end.
+// Removes the first line from `text` and returns it without its newline.
 inline std::string_view take_line(std::string_view& text) {
   const std::string_view line = text.substr(0, text.find('\n'));
   text.remove_prefix(std::min(text.size(), line.size() + 1));

@@ -15,7 +15,7 @@ int open_nameless(const std::filesystem::path& directory, int more) {
   const int descriptor = ::open(directory.c_str(), O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC | more, 0600);
   if (descriptor >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)) return descriptor;
   std::string name = (directory / "headroom-scratch-XXXXXX").string();
-  const int named = ::mkostemp(name.data(), O_NOFOLLOW | O_CLOEXEC | more);  // O_EXCL and 0600 are its own
+  const int named = ::mkostemp(name.data(), O_NOFOLLOW | O_CLOEXEC | more);  // it adds O_EXCL and 0600 itself
   if (named >= 0) ::unlink(name.c_str());
   return named;
 }

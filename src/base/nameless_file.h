@@ -1,5 +1,4 @@
-// Files without a name: no other process finds them, and their bytes are free again when the process ends, however it
-// ends.
+// Files without a name: no other process finds them, and their space is free again however the process ends.
 #pragma once
 
 #include <filesystem>
@@ -7,12 +6,11 @@
 namespace headroom {
 
 // Opens a new file in `directory` for reading and writing, for its owner alone (0600); `more` are further flags of
-// open(2). Where the file system knows no files without a name, it has a fresh random one for an instant (O_EXCL,
+// open(2). If the file system does not support files without a name, the file has a random one for an instant (O_EXCL,
 // O_NOFOLLOW). Returns a descriptor, or -1 and errno.
 int open_nameless(const std::filesystem::path& directory, int more);
 
-// Whether files there take memory instead of a disk: tmpfs, ramfs. A directory of which the system says nothing does
-// not.
+// Whether files there use memory instead of a disk: tmpfs, ramfs. False if the system does not say.
 bool lies_in_memory(const std::filesystem::path& directory);
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// The name a user may have meant.
+// The name that a user may have meant.
 #pragma once
 
 #include <span>
@@ -7,10 +7,10 @@
 
 namespace headroom {
 
-// Insertions, deletions and replacements of one character that turn `a` into `b` (Levenshtein 1966).
+// The number of one-character insertions, deletions and replacements that turn `a` into `b` (Levenshtein 1966).
 size_t edit_distance(std::string_view a, std::string_view b);
 
-// The entry of `names` at the least edit distance from `wrong`; the earlier of equals; empty for no names.
+// The entry of `names` with the least edit distance from `wrong`, the first of equals; empty if `names` is empty.
 std::string nearest_name(std::string_view wrong, std::span<const std::string> names);
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// Whether the user's environment sets OpenMP up.
+// Whether the user's environment configures OpenMP.
 #pragma once
 
 #include <unistd.h>
@@ -7,7 +7,8 @@
 
 namespace headroom {
 
-// Any variable of OpenMP's or libgomp's but OMP_NUM_THREADS: then libgomp computes, as it was told (src/team).
+// Whether any variable of OpenMP or libgomp except OMP_NUM_THREADS is set: then libgomp runs the team, as configured
+// (src/team).
 inline bool openmp_set_up() {
   for (char** entry = environ; entry && *entry; ++entry) {
     const std::string_view text = *entry;

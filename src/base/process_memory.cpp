@@ -13,7 +13,7 @@
 namespace headroom {
 namespace {
 
-// The beginning of a file into `text`, without a heap call; bytes read, 0 where there is none.
+// Reads the beginning of a file into `text`, without a heap call. Returns the bytes read, 0 if there is no such file.
 template <size_t kBytes>
 size_t read_start(const char* path, char (&text)[kBytes]) {
   const int file = ::open(path, O_RDONLY | O_CLOEXEC);
@@ -23,7 +23,7 @@ size_t read_start(const char* path, char (&text)[kBytes]) {
   return bytes > 0 ? static_cast<size_t>(bytes) : 0;
 }
 
-// Whether the line "TracerPid:" of the process's status names one.
+// Whether a process traces this one ("TracerPid:" of its status); true if unknown.
 bool traced() {
   char text[2048] = {};
   read_start("/proc/self/status", text);
@@ -31,7 +31,7 @@ bool traced() {
   return !tracer || tracer[11] != '0';
 }
 
-// Drops the code segments of the object that `code` lies in: they are mapped from its file and never written.
+// Drops the pages of the segment that holds `code`: code is mapped from its file and never written.
 int drop_code_of(dl_phdr_info* object, size_t, void* code) {
   const auto at = reinterpret_cast<uintptr_t>(code);
   const auto within = [&](const ElfW(Phdr) & segment) {

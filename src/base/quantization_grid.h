@@ -1,6 +1,6 @@
-// The grids of quantisation-aware training, which are torchao's: symmetric codes of a group of weights, asymmetric
-// codes of a token's activations. Every line is one correctly rounded fp32 operation, so that training, evaluation and
-// the converted checkpoint have the same codes.
+// The grids of quantization-aware training, as in torchao: symmetric codes for a group of weights, asymmetric codes for
+// a token's activations. Every line is one correctly rounded fp32 operation, so training, evaluation and the converted
+// checkpoint have the same codes.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace headroom {
 // Weights of a row that share a scale.
 inline constexpr int kQatGroup = 32;
 
-// The least and the largest code of so many bits.
+// The smallest and the largest code of 4 or 8 bits.
 struct CodeRange {
   float low = -128;
   float high = 127;
@@ -25,11 +25,11 @@ inline float weight_scale(float most, int bits) {
   return std::max(most / ((range.high - range.low) / 2), std::numeric_limits<float>::min());
 }
 
-// The steps of a weight from 0, `inverse` being 1 / scale; its code is that number, clamped.
+// A weight in steps from 0, unclamped, with `inverse` = 1 / scale; clamped_code() makes it a code.
 inline float weight_steps(float weight, float inverse) { return std::nearbyint(weight * inverse); }
 inline float clamped_code(float steps, CodeRange range) { return std::min(std::max(range.low, steps), range.high); }
 
-// The 8-bit grid of a token whose features lie between `least` <= 0 and `most` >= 0.
+// The 8-bit grid of a token with features between `least` <= 0 and `most` >= 0.
 struct TokenGrid {
   float scale = 1;
   float zero = 0;  // the code of 0

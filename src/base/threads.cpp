@@ -7,10 +7,10 @@
 #include "base/error.h"
 
 #ifdef HEADROOM_OPENMP
-// What g++ makes of a parallel region, called by name: clang's would be another library's team.
+// g++'s entry point for a parallel region, called by name: clang's own would use the team of another library.
 extern "C" {
 void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags);
-// The same for shares that wait for nothing, in programs that bring src/team.
+// The same for shares that do not wait for each other, in programs that link src/team.
 __attribute__((weak)) void headroom_parallel_shares(void (*body)(void*), void* data, unsigned threads);
 int omp_get_max_threads() noexcept;
 int omp_get_thread_num() noexcept;

@@ -1,5 +1,5 @@
-// One thread team for all: our kernels share it with oneDNN. It is the program's own (src/team), in a program without
-// that libgomp's. The std backend exists for ThreadSanitizer.
+// One thread team, shared by our kernels and oneDNN: that of src/team in programs that link it, else libgomp's. The
+// std::thread version exists for ThreadSanitizer.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace headroom {
 
-// Size of the team in the regions that the calling thread begins (at least 1); set before the first of them.
+// Size of the team for parallel regions that the calling thread starts, at least 1; set it before the first of them.
 void set_threads(int threads);
 int threads();
 
@@ -26,11 +26,12 @@ class RangeBody {
   void (*call_)(void*, int64_t, int64_t, int);
 };
 
+// parallel_for() without the template.
 void parallel_ranges(int64_t count, int64_t grain, const RangeBody& body);
 
-// Splits [0, count) into one contiguous range per thread, each a multiple of `grain` but the last, and runs
-// body(begin, end, thread) on the team. The split depends on count, grain and the team's size alone, so that
-// reductions per thread, joined in thread order, are reproducible. Runs inline for one range. No heap call.
+// Splits [0, count) into one contiguous range per thread, each except the last a multiple of `grain`, and runs
+// body(begin, end, thread) on the team. The split depends only on count, grain and the team's size, so reductions per
+// thread, combined in thread order, are reproducible. A single range runs inline. No heap call with OpenMP.
 template <typename F>
 void parallel_for(int64_t count, int64_t grain, F&& body) {
   std::remove_reference_t<F>& callable = body;

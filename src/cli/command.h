@@ -19,10 +19,10 @@ Command merge_command();
 Command quantize_command();
 Command serve_command();
 Command bench_serve_command();
-Command doctor_command();  // with the planner, for what headroom itself would need
+Command doctor_command();  // with the planner, which says what headroom itself would need
 
-// Runs the command line; never throws. Returns the exit code: 0, 1 where the machine failed, 2 for wrong options or
-// files, 3 where the budget does not fit, 128 + N after signal N.
+// Runs the command line; never throws. Returns the exit code: 0, 1 if the run failed, 2 for wrong options or files, 3
+// if the budget is too small, 128 + N after signal N.
 int run_command_line(std::vector<std::string> arguments);
 
 }  // namespace headroom

@@ -1,5 +1,5 @@
-// The frame of a command line: subcommands, options, text of errors, exit codes (cli/command.h). Free of any device, so
-// that small programs can use it.
+// The frame of a command line: subcommands, options, error texts, exit codes (cli/command.h). Depends on no device, so
+// small programs can use it.
 #pragma once
 
 #include <functional>
@@ -10,21 +10,21 @@
 
 namespace headroom {
 
-// A value of an option that stands in a file.
+// An option's value that comes from a file.
 struct PlacedValue {
   std::string option;  // "--max-steps"
   std::string value;
   std::string place;  // "run.yaml:5"
 };
 
-// Arguments as they are parsed, and where those that no command line gave stand.
+// The arguments to parse, and the places of those that come from a file.
 struct ExpandedArguments {
   std::vector<std::string> arguments;
   std::vector<PlacedValue> places;
 };
 
-// The place of the value that a refusal is about: of an option that `message` names, or of a value that it quotes or,
-// of files, holds; empty when it is about none of `places`.
+// The place of the value that an error is about: of an option that `message` names, of a value that it quotes, or of a
+// file name that it contains; empty if it is about none of `places`.
 std::string place_of_refusal(const std::string& message, const std::vector<PlacedValue>& places);
 
 // A subcommand: declares its options on a CLI11 app and runs; returns the exit code.
@@ -37,7 +37,7 @@ struct Command {
   std::function<ExpandedArguments(std::vector<std::string> arguments, const CLI::App& app)> expand = {};
 };
 
-// Parses and runs; never throws. The first argument is the command's name.
+// Parses and runs; never throws. arguments[0] is the name of the subcommand.
 int run_commands(const std::string& name, const std::string& about, std::vector<Command> commands,
                  std::vector<std::string> arguments);
 

@@ -1,4 +1,4 @@
-// `headroom doctor`, and the program headroom-doctor that holds nothing else.
+// `headroom doctor`, also alone in the program headroom-doctor.
 #pragma once
 
 #include "cli/command_line.h"
@@ -6,7 +6,7 @@
 
 namespace headroom {
 
-// `minimum` may be empty: then the least memory for headroom itself is not told.
+// If `minimum` is empty, the answer does not give the least memory that headroom itself needs.
 Command make_doctor_command(doctor::MinimumPlanner minimum);
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// headroom-doctor: doctor alone, linked statically, for machines where nothing else of headroom is wanted.
+// headroom-doctor: doctor alone, statically linked, for machines without the rest of headroom.
 #include "cli/doctor_command.h"
 
 int main(int argc, char** argv) {

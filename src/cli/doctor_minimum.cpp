@@ -1,4 +1,4 @@
-// doctor's answer for headroom itself: the planner says the least budget.
+// doctor's figure for headroom itself: the least budget, from the planner.
 #include "arguments/train_options.h"
 #include "cli/command.h"
 #include "cli/doctor_command.h"

@@ -27,7 +27,7 @@
 namespace headroom {
 namespace {
 
-// Whether an allocation has failed: then an unexpected end has this cause.
+// Set once an allocation has failed: it is then the cause of an unexpected end.
 std::atomic_flag& exhausted() {
   static constinit std::atomic_flag flag;
   return flag;
@@ -39,8 +39,8 @@ std::atomic_flag& exhausted() {
   ::_exit(1);
 }
 
-// Whether a call that returns to this address comes from code that does not look whether it got its memory: the
-// program's own, whose callers have no better answer than to end, or oneDNN's.
+// Whether the code at this return address does not check allocations: the program's own, which could only end anyway,
+// or oneDNN's.
 bool uses_unchecked(const void* return_address) {
   Dl_info caller{}, own{};
   if (::dladdr(return_address, &caller) == 0 || !caller.dli_fname) return false;
@@ -71,12 +71,12 @@ void end_cleanly_without_memory() {
 }  // namespace headroom
 
 #if HEADROOM_OWN_ALLOCATOR
-// The program's definitions come before the C library's, for every library. oneDNN takes objects and scratch from
-// posix_memalign, and code buffers from mmap; the arena, which is populated, reports its own failure. Other libraries,
-// a GPU's for one, get the answer that the C library would give.
+// These definitions take precedence over the C library's in every library. oneDNN allocates objects and scratch with
+// posix_memalign, and code buffers with mmap; the arena (MAP_POPULATE) reports its own failure. Other libraries, such
+// as a GPU's, get the C library's result.
 extern "C" int posix_memalign(void** into, size_t alignment, size_t bytes) noexcept {
   if (alignment % sizeof(void*) != 0 || !std::has_single_bit(alignment)) return EINVAL;
-  const int before = errno;  // which it leaves alone
+  const int before = errno;  // posix_memalign must not change it
   void* memory = ::aligned_alloc(alignment, bytes);
   errno = before;
   if (!memory && bytes > 0) {

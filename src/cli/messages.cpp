@@ -16,7 +16,7 @@ void write_stderr(std::string_view text) {
 void print_error(std::string_view message, std::string_view remedy) {
   std::fflush(stdout);
   const bool color = ::isatty(STDERR_FILENO);
-  fmt::memory_buffer text;  // a short text takes nothing from the heap, which may be exhausted
+  fmt::memory_buffer text;  // short texts need no heap, which may be exhausted
   fmt::format_to(std::back_inserter(text), "{}error:{} {}\n", color ? "\x1b[1;31m" : "", color ? "\x1b[0m" : "",
                  message);
   if (!remedy.empty()) fmt::format_to(std::back_inserter(text), "  {}\n", remedy);

@@ -1,4 +1,4 @@
-// A text for a file that the user names.
+// Writes text to a file that the user names.
 #pragma once
 
 #include <filesystem>
@@ -7,10 +7,10 @@
 
 namespace headroom {
 
-// Writes `text` to the file, pipe or device. Throws Error(run) when not all of it got there.
+// Writes `text` to the file, pipe or device. Throws Error(run) if not all of it was written.
 void write_output(const std::string& path, std::string_view text);
 
-// The same of a page that is written whole or not at all. Throws Error(usage) for a folder.
+// The same for a page, which is written completely or not at all. Throws Error(usage) for a folder.
 void write_page(const std::filesystem::path& path, std::string_view page);
 
 }  // namespace headroom

@@ -29,10 +29,10 @@ struct PlanArguments {
   int64_t capacity = 0;
   std::string text_file;
   bool serve = false;
-  ServingArguments serving;  // its sizes; the model and the machine are those of `train`
+  ServingArguments serving;  // sizes; the model and the machine are those of `train`
 };
 
-// The options of a server that are among those of training.
+// `plan --serve`: takes the server's options that `plan` shares with training from those.
 int run_served(const PlanArguments& arguments) {
   ServingArguments serving = arguments.serving;
   const TrainOptions& train = arguments.train.options;
@@ -85,7 +85,7 @@ int run_plan(const PlanArguments& arguments, const CommandWith& command) {
   const Plan& plan = planned.search.plan;
   if (!arguments.train.quiet) print_remark(budget_remark(options.machine.device, options.machine.memory));
   if (!arguments.train.quiet) print_remark(request.profile.remark());
-  const bool explains = arguments.explain || (!json && plan.feasible);  // and says it there
+  const bool explains = arguments.explain || (!json && plan.feasible);  // which includes the estimates' note
   if (!explains && !arguments.train.quiet) print_remark(estimates_note(planned));
   if (json) std::cout << plan_json(plan);
   if (explains) (json ? std::cerr : std::cout) << explanation(planned);
@@ -105,7 +105,7 @@ Command plan_command() {
             add_train_options(app, arguments->train);
             app.get_option("--model")->required(false);
             std::vector<std::string> names = option_names(app);
-            std::erase(names, "quiet");  // of the answer, not of what it names
+            std::erase(names, "quiet");  // concerns this answer, not the command that it shows
             add_plan_questions(app, arguments->questions);
             app.add_flag("--serve", arguments->serve,
                          "what a server would hold within --memory: the bytes of each region, tokens and sequences")

@@ -16,7 +16,7 @@ struct PlanDiffArguments {
 // Adds the subcommand to `plan`.
 CLI::App* add_plan_diff(CLI::App& plan, PlanDiffArguments& arguments);
 
-// Prints the difference and gives the exit code. Throws Error(usage | format).
+// Prints the difference and returns the exit code. Throws Error(usage | format).
 int run_plan_diff(const PlanDiffArguments& arguments);
 
 }  // namespace headroom

@@ -26,7 +26,7 @@ void refuse_several(const PlanQuestions& asked) {
                 "ask them one at a time");
 }
 
-// Writes the page; gives the points where they are asked for.
+// Writes the page; returns the points as JSON with --json, else nothing.
 std::string answer_curve(const PlanQuestions& asked, const TrainOptions& options, const CommandWith& command) {
   const std::vector<Plan> plans = plans_by_budget(options, open_model(options.model.path));
   const std::vector<std::string> commands = commands_of(plans, command);

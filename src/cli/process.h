@@ -1,10 +1,10 @@
-// What must be settled before anything allocates.
+// What must be set before anything allocates.
 #pragma once
 
 namespace headroom {
 
-// Bounds the allocator (one malloc arena, fixed thresholds), so that what the process holds outside its memory arena
-// is the same in every run.
+// Bounds the allocator (one malloc arena, fixed thresholds), so that the process's memory outside the arena is the same
+// in every run. Also ends cleanly when memory is exhausted, and ignores SIGXFSZ and SIGPIPE.
 void prepare_process(char** argv);
 
 }  // namespace headroom

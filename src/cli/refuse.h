@@ -5,7 +5,7 @@
 
 namespace headroom {
 
-// Prints why a plan is not feasible and what to do; gives the exit code.
+// Prints why a plan is not feasible and what to do; returns the exit code, 3.
 int refuse(const Plan& plan);
 
 }  // namespace headroom

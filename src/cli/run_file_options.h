@@ -8,9 +8,9 @@
 
 namespace headroom {
 
-// Turns a leading YAML file of `train` or `plan` into options placed before the others, so that the command line wins.
-// Their places are those of the values that it leaves. Throws Error(usage) with file and line for a key that `app` has
-// no option for, and for several values of one that takes one.
+// Expands a leading YAML file of `train` or `plan` into options before the others, so that the command line wins.
+// Records the places of values that the command line does not override. Throws Error(usage) with file and line for an
+// unknown key, and for several values of an option that has one.
 ExpandedArguments expand_run_file(std::vector<std::string> arguments, const CLI::App& app);
 
 }  // namespace headroom

@@ -23,7 +23,7 @@ int64_t nanoseconds() {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-// What the first request is answered with: a text that lives as long as the program.
+// Printed at the first request; lives as long as the program.
 std::atomic<const char*> stop_text{nullptr};
 
 // Set by the first request to stop. Lock-free, so that a handler may use it.

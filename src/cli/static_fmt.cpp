@@ -1,4 +1,4 @@
-// What fmt's library holds, for the static program: Debian ships fmt as a shared library and as headers only.
+// The parts of fmt's library that the static program needs: Debian ships fmt as a shared library or header-only.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

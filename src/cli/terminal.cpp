@@ -20,7 +20,7 @@ double share_done(const StepReport& report) {
   return static_cast<double>(report.step) / static_cast<double>(std::max<int64_t>(1, report.total_steps));
 }
 
-// One line that never wraps: a bar where there is room for it, then the text, cut at the edge.
+// One line that never wraps: a bar if there is room for it, then the text, cut at the edge.
 std::string fit_to_terminal(std::string text, double done) {
   const size_t columns = terminal_columns(STDERR_FILENO);
   if (text.size() >= columns) return text.substr(0, columns - 1);
@@ -32,13 +32,13 @@ std::string fit_to_terminal(std::string text, double done) {
   return bar + ' ' + text;
 }
 
-// A part of the line and how soon it gives way to the others: 0 never.
+// A part of the line; parts with the highest `yields` are dropped first, those with 0 never.
 struct Part {
   std::string text;
   int yields = 0;
 };
 
-// The parts two spaces apart, without those that yield most where there is no room.
+// Joins the parts with two spaces, dropping those that yield most until the line fits.
 std::string join_within(std::vector<Part> parts, size_t columns) {
   while (true) {
     std::string line;

@@ -1,4 +1,4 @@
-// What people read while it runs: the progress line, on stderr.
+// What people read during a run: the progress line, on stderr.
 #pragma once
 
 #include <chrono>
@@ -11,17 +11,17 @@
 
 namespace headroom {
 
-// Columns of the terminal behind a file descriptor; 80 where there is none.
+// Columns of the terminal behind a file descriptor; 80 if it is not a terminal.
 size_t terminal_columns(int file);
 
 // "1:02:03" or "2:03".
 std::string format_duration(double seconds);
 
-// "mem 41.2 of plan 48.0 of 100 MiB": what a process uses, its planned peak, its budget, in the budget's unit.
+// "mem 41.2 of plan 48.0 of 100 MiB": bytes that a process uses, its planned peak and its budget, in the budget's unit.
 std::string memory_in_use(int64_t used, int64_t planned, int64_t budget);
 
-// Progress of a training run: one line rewritten in place on a terminal, without its less important parts where that is
-// narrow; a line per step (at most one a second) otherwise.
+// Progress of a training run: on a terminal one line, rewritten in place, without its less important parts if the
+// terminal is narrow; elsewhere a line per step (at most one per second).
 class Progress {
  public:
   Progress(bool quiet, const Plan& plan);
@@ -29,11 +29,11 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   ~Progress() { end(); }
   void step(const StepReport& report);
-  void line(std::string_view text);  // a lasting line
+  void line(std::string_view text);  // stays on the screen
   void end();
 
  private:
-  // Within `columns`, if what never yields fits.
+  // At most `columns` wide if the parts that never yield fit.
   std::string describe(const StepReport& report, size_t columns) const;
 
   bool quiet_;
