@@ -8,7 +8,7 @@
 namespace headroom::doctor {
 namespace {
 
-// A sentence of the log has one of the words, and does not deny, ask for or compare it.
+// Whether a clause of the log has one of the words and does not deny, ask about or compare it.
 bool in_use(const std::string& log, std::string_view words) {
   constexpr std::string_view kOtherwise =
       "without|not |n't|instead|no longer|disable|unless|turned off|switched off|16 off|whether|should|could|can i|how "

@@ -1,4 +1,4 @@
-// What the log's words add to a job without a configuration: sharding, adapters, the type of numbers.
+// Facts that a log's words add to a job without a configuration: sharding, adapters, precision.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace headroom::doctor {
 
-// `log` in lower case. What the job states already stays.
+// `log` is in lower case. Does not change what the job already states.
 void take_facts_of_log(const std::string& log, Job& job);
 
 }  // namespace headroom::doctor

@@ -1,4 +1,4 @@
-// Oumi: TrainingConfig, InferenceConfig and their parts (names of src/oumi/core/configs).
+// Oumi: TrainingConfig, InferenceConfig and their parts (names from src/oumi/core/configs).
 #include "doctor/config/dialects.h"
 #include "doctor/config/handlers.h"
 

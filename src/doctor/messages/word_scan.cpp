@@ -25,7 +25,7 @@ WordScan::WordScan(std::vector<Word> words) {
   }
   shift_.fill(static_cast<uint8_t>(shortest_ - 2));
   first_.fill(0);
-  std::map<size_t, std::vector<uint16_t>> ends;  // block at the end of a word's first shortest_ bytes -> words
+  std::map<size_t, std::vector<uint16_t>> ends;  // block that ends a word's first shortest_ bytes -> words
   for (size_t w = 0; w < words_.size(); ++w) {
     for (size_t i = 0; i + 3 <= shortest_; ++i) {
       uint8_t& shift = shift_[block_at(words_[w], i)];

@@ -1,4 +1,4 @@
-// Options for adapters, frozen layers, quantised and smaller models.
+// Options for adapters, frozen layers, quantized and smaller models.
 #include "doctor/remedies/option_tables.h"
 
 namespace headroom::doctor {

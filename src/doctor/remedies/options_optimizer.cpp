@@ -1,4 +1,4 @@
-// Options for the optimizer. HF names: transformers' OptimizerNames; Oumi's: its build_optimizer.
+// Options for the optimizer. HF's names: transformers' OptimizerNames; Oumi's: its build_optimizer.
 #include "doctor/remedies/option_tables.h"
 
 namespace headroom::doctor {

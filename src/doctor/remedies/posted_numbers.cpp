@@ -12,8 +12,7 @@
 namespace headroom::doctor {
 namespace {
 
-// Settings whose advice is always to lower them, the names under which posts have them, and the least value worth
-// naming.
+// Settings that advice always lowers, their names in posts, and the least value worth naming.
 struct Lowered {
   std::string_view name, posted;
   int64_t least = 1;
@@ -42,10 +41,10 @@ constexpr Lowered kLowered[] = {
 bool digit_of_value(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 bool of_a_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-'; }
 
-// Where the number of the setting starts behind `at`: "num_ctx 4096", "num_ctx=4096", "\"num_ctx\": 4096", and in
-// sentences "`writer_batch_size`. I tried to lower it to 10".
+// Where the setting's number starts at or after `at`: "num_ctx 4096", "num_ctx=4096", "\"num_ctx\": 4096", and with
+// `sentence` also "`writer_batch_size`. I tried to lower it to 10".
 std::optional<size_t> number_at(std::string_view text, size_t at, bool sentence) {
-  if (at < text.size() && of_a_name(text[at])) return std::nullopt;  // another, longer name
+  if (at < text.size() && of_a_name(text[at])) return std::nullopt;  // a longer name
   size_t i = at;
   while (i < text.size() && std::string_view(" =:\"'`").find(text[i]) != std::string_view::npos && i < at + 6) ++i;
   if (i > at && i < text.size() && digit_of_value(text[i])) return i;
@@ -91,7 +90,7 @@ std::string below_posted(const std::string& set, std::string_view post) {
       const std::optional<int64_t> has = posted_value(post, setting.posted);
       if (!has || *has > std::strtoll(text.c_str() + *number, nullptr, 10)) continue;
       const bool least = *has / 2 < setting.least;
-      if (least && text.find_first_of(",;") > at) return {};  // what the advice is about
+      if (least && text.find_first_of(",;") > at) return {};  // the subject of the advice
       size_t end = *number;
       while (end < text.size() && digit_of_value(text[end])) ++end;
       text.replace(*number, end - *number, std::to_string(least ? *has : *has / 2));

@@ -1,5 +1,4 @@
-// The numbers of an advice, compared with those that the post sets: advice that lowers a setting names less than it
-// has.
+// Compares the numbers in advice with those in the post, so that advice to lower a setting names less than it has.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +8,12 @@
 
 namespace headroom::doctor {
 
-// `set` with each number of a setting that is to be lowered, where `post` (in lower case) has as much or less, replaced
-// by half of what the post has. Empty where a setting has its least value already, so that the advice says nothing.
+// `set` with the number of each setting that it should lower replaced by half the post's value, if `post` (in lower
+// case) has that number or less; a setting that cannot be halved gets the post's value. Empty if the advice's first
+// setting cannot be halved: then the advice is useless.
 std::string below_posted(const std::string& set, std::string_view post);
 
-// The least number that the post gives one of the settings, whose names are separated by '|'.
+// The least value that the post gives any of these settings; names are separated by '|'.
 std::optional<int64_t> posted_value(std::string_view post, std::string_view names);
 
 }  // namespace headroom::doctor

@@ -3,13 +3,13 @@
 namespace headroom::doctor {
 namespace {
 
-// Programs that have no training of their own, and what people call their scripts.
+// Programs that never train, and common names of their scripts.
 constexpr std::string_view kOnlyInfers =
     "error occurred when executing|ksampler|svdsampler|samplercustom|comfyui|llama-cli|llama-server|xinference|"
     "openai_api_server|openai_api.py|web_demo|webui_demo|cli_demo|gradio_demo|api_server.py|fastchat.serve|paddleocr|"
     "ppocr|predict_system.py|predict_rec.py|predict_det.py|predict_cls.py|ocr识别|ocr 识别|文字识别|streamlit run|"
     "ollama run|chat server";
-// Phrases of logs that name a training which took place elsewhere.
+// Phrases of logs about training that took place elsewhere.
 constexpr std::string_view kTrainedElsewhere =
     "fine-tuned or trained|n_ctx_train|pretrained|pre-trained|预训练|fine-tuned";
 constexpr std::string_view kSaysTraining =
@@ -50,7 +50,7 @@ std::string_view speech_word(std::string_view log) {
 bool prints_torch_1(std::string_view log) {
   constexpr std::string_view kSecond =
       "pytorch2|pytorch 2|pytorch-2|pytorch==2|torch2|torch 2|torch==2|torch-2|torch: 2";
-  if (!any_word(log, kSecond).empty()) return false;  // a comparison of both
+  if (!any_word(log, kSecond).empty()) return false;  // compares both
   return !any_word(log,
                    "pytorch-1.|pytorch 1.|pytorch1.|pytorch==1.|pytorch: 1.|pytorch version: 1.|torch 1.|torch1.|"
                    "torch==1.|torch-1.|torch: 1.|torch version: 1.|torch.__version__ 1.")

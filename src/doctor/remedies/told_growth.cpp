@@ -21,7 +21,7 @@ constexpr std::string_view kAfterAWhile =
 constexpr std::string_view kFewSteps =
     "after some steps|after several steps|after a few steps|after some iterations|after several iterations|"
     "after a few iterations";
-// What does not grow, or no longer.
+// Says that memory does not grow, or no longer does.
 constexpr std::string_view kSteady =
     "no new peak|no further|not grow|n't grow|not increas|n't increas|no increase|stays the same|stays constant|"
     "is constant|is stable|stays stable|不再增|不增长|不会增|很稳定|稳定在|増えな|一定のまま";
@@ -46,14 +46,14 @@ std::string_view counted_after(std::string_view text) {
   return {};
 }
 
-// A number of at least two: in the first epoch nothing went well before.
+// A number of at least two: before the first epoch no epoch went well.
 bool later(std::string_view number) { return std::atoi(std::string(number.substr(0, 6)).c_str()) >= 2; }
 
-// "when the epoch goes to 60", "at epoch 12": from the epoch to the end of its number.
+// "when the epoch goes to 60", "at epoch 12": from "epoch" to the end of its number.
 std::string_view number_of_epoch(std::string_view text, size_t at) {
   constexpr size_t kBefore = 16, kBetween = 10;
-  size_t begin = at + 5;                                     // behind "epoch"
-  if (begin < text.size() && text[begin] == 's') return {};  // a setting
+  size_t begin = at + 5;                                     // after "epoch"
+  if (begin < text.size() && text[begin] == 's') return {};  // "epochs": a setting
   while (begin < text.size() && begin < at + 5 + kBetween && !digit(text[begin])) ++begin;
   if (begin >= text.size() || !digit(text[begin])) return {};
   const std::string_view between = text.substr(at + 5, begin - at - 5);
@@ -113,7 +113,7 @@ std::string_view in_words(std::string_view text) {
 }  // namespace
 
 std::string_view told_after_epochs(std::string_view log) {
-  constexpr size_t kRead = size_t{64} << 10;  // people's words stand at the beginning, or at the end
+  constexpr size_t kRead = size_t{64} << 10;  // people write at the beginning or at the end
   if (const std::string_view found = in_words(log.substr(0, kRead)); !found.empty()) return found;
   return log.size() > kRead ? in_words(log.substr(std::max(kRead, log.size() - kRead))) : std::string_view();
 }

@@ -8,7 +8,7 @@ namespace {
 struct Tried {
   std::string_view technique, words;
 };
-// The batch is read with its number: see log_batch.h.
+// The batch size is not listed: log_batch.h reads it together with its number.
 constexpr Tried kTried[] = {
     {"expandable-segments", "expandable_segments|alloc_conf|max_split_size|断片化対策"},
     {"max-split-size", "alloc_conf|max_split_size|断片化対策"},

@@ -1,4 +1,4 @@
-// What a person has tried already, by the words of the log.
+// What a person has already tried, according to the log.
 #pragma once
 
 #include <string_view>
@@ -7,19 +7,19 @@
 
 namespace headroom::doctor {
 
-// `log` and the sentences in lower case.
+// `log` and the sentences are in lower case.
 
-// One sentence of the log names what the technique does and says that it did not help, or the next one says so.
+// Whether a sentence of the log names what the technique does, and it or the next one says that it did not help.
 bool tried_in_vain(std::string_view log, std::string_view technique);
 
-// The sentence says that something did not help ("still", "no luck", "還是").
+// Whether the sentence says that something did not help ("still", "no luck", "還是").
 bool says_in_vain(std::string_view sentence);
-// The sentence says that what the words name is not to blame ("it is not the batch size", "不是batch_size的问题").
+// Whether the sentence says that what the words name is not to blame ("it is not the batch size", "不是batch_size的问题").
 bool says_not_the_matter(std::string_view sentence, std::string_view words);
-// The sentence begins by saying that what was told before did not help ("Still OOM", "依旧OOM").
+// Whether the sentence begins by saying that what was named before did not help ("Still OOM", "依旧OOM").
 bool begins_in_vain(std::string_view sentence);
 
-// Whether `each`, given a sentence and whether the one behind it begins so, says true for one.
+// Calls each(sentence, whether the next sentence begins_in_vain()) until it returns true; returns whether it did.
 template <typename Each>
 bool each_with_answer(std::string_view log, Each each) {
   std::string_view last;

@@ -1,4 +1,5 @@
-// Chats and programs that run a language model for a person: what grows with a conversation, and options of their own.
+// Chats and other programs in which a person talks to a language model: what grows with the conversation, and the
+// programs' own options.
 #include "doctor/remedies/model_words.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"

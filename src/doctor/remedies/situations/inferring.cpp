@@ -1,5 +1,5 @@
-// Programs that only infer, with options of their own: ComfyUI's nodes, recognisers of Paddle, converters of a voice,
-// the slots of Ollama; and messages whose program is told by no more than a word.
+// Programs that only infer and have their own options: ComfyUI's nodes, Paddle's recognisers, voice converters,
+// Ollama's slots; and messages of programs that only a word identifies.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -18,7 +18,7 @@ std::string quoted(std::string_view word) { return fmt::format("`{}` in the log"
 
 bool any_device(const CaseView& view) { return view.pool() == Pool::device && !view.has_job(); }
 
-// ComfyUI prints what is allocated and requested, and the device's limit.
+// ComfyUI prints the allocated and requested bytes and the device's limit; here their sum is far below the limit.
 Evidence below_the_limit(const CaseView& view) {
   const MessageFigures& f = view.figures();
   if (view.log_says("allocation on device").empty() || !f.allocated || !f.requested || !f.capacity) return {};
@@ -39,7 +39,7 @@ constexpr std::string_view kRecognises =
 constexpr std::string_view kGrows =
     "一直涨|一直在增|一直增|不断增|不断上涨|持续增|越来越|没有回收|不释放|未释放|泄漏|泄露|memory leak|keeps growing|"
     "keeps increasing|grows with|increases with|増え続け";
-// Recognition of texts whose memory grows: by name, or by the words of it alone.
+// Text recognition whose memory grows, identified by a program's name or by words about recognition.
 Evidence growing_recognition(const CaseView& view) {
   const std::string_view grows = any_word(view.incident().log_text, kGrows);
   if (grows.empty()) return {};
@@ -56,7 +56,7 @@ bool by_paddle(const CaseView& view) {
          named_framework(view.incident().log_text, view.incident().setup_text) == "paddle";
 }
 
-// One recording that goes through a network in one piece.
+// A recording that goes through a network in one piece.
 bool converts_sound(const CaseView& view) {
   constexpr std::string_view kOthers =
       "whisper|transcrib|文字起こし|语音识别|asr$|funasr|demucs|spleeter|uvr5|musicgen";
@@ -72,7 +72,7 @@ Evidence long_piece_of_sound(const CaseView& view) {
   return {0.94, fmt::format("`{}` and `{}` in the log", infers, length)};
 }
 
-// GPT-SoVITS is another program than so-vits-svc: a language model and a synthesiser, each with a training of its own.
+// GPT-SoVITS is not so-vits-svc: it has a language model and a synthesiser, each trained separately.
 bool with_gpt_sovits(const CaseView& view) {
   return on_device(view) &&
          (!view.log_says("gpt-sovits|gpt_sovits|gptsovits|gpt sovits").empty() ||
@@ -83,7 +83,7 @@ Evidence trained_sovits(const CaseView& view) {
   return word.empty() ? Evidence{} : Evidence{0.9, quoted(word)};
 }
 
-// Each slot of a server has the context that was asked for: llama.cpp's n_ctx is their sum.
+// Each slot of a server has the requested context: llama.cpp's n_ctx is their sum.
 Evidence context_of_several_slots(const CaseView& view) {
   const std::string all = view.incident().setup_text + "\n" + view.incident().log_text;
   const auto behind = [&](std::string_view word) -> int64_t {
@@ -100,13 +100,13 @@ bool with_ollama(const CaseView& view) {
   return !view.log_says("ollama|parameter num_ctx").empty() || !view.setup_says("ollama|parameter num_ctx").empty();
 }
 
-// A library's bare status, in a program that nothing shows to be one of PyTorch.
+// A bare status of a library, in a program that nothing identifies as using PyTorch.
 bool library_alone(const CaseView& view) {
   return on_device(view) && (view.framework() == "cublas" || view.framework() == "cudnn") && !view.has_job() &&
          view.message()->frames.empty() && view.log_says("torch|aten|when calling|c10|transformers").empty();
 }
 
-// The memory that PyTorch holds and does not use, told in words instead of figures.
+// Memory that PyTorch reserves but does not use, described in words without figures.
 Evidence reserved_in_words(const CaseView& view) {
   if (view.figures().allocated || view.figures().reserved) return {};
   const std::string_view word = any_word(
@@ -117,7 +117,7 @@ Evidence reserved_in_words(const CaseView& view) {
 }
 bool reserves(const CaseView& view) { return on_device(view) && !view.serving() && unknown_program(view); }
 
-// It ran before an upgrade, and no longer does.
+// It ran before an upgrade and fails since.
 bool of_any_program(const CaseView& view) { return !view.has_job() && view.pool() != Pool::shared_memory; }
 Evidence worked_before_an_upgrade(const CaseView& view) {
   const std::string& log = view.incident().log_text;
@@ -136,7 +136,7 @@ Evidence worked_before_an_upgrade(const CaseView& view) {
   return {0.94, fmt::format("`{}` and `{}` in the log", upgrade, before)};
 }
 
-// Batches made by their duration: a single text or recording that is far too long sets the size of all.
+// Batches made by duration: a single overlong text or recording sets the size of all.
 bool of_recordings(const CaseView& view) {
   return on_device(view) && !view.serving() && unknown_program(view) && !speech_word(view.incident().log_text).empty();
 }

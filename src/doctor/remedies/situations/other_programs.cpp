@@ -1,5 +1,5 @@
-// Programs with options of their own that are neither a training of PyTorch nor a server: Caffe, Darknet, MXNet and the
-// first style transfers; folding, masks, sound, search, and engines of TensorRT.
+// Programs with their own options that are neither PyTorch training nor servers: Caffe, Darknet, MXNet and the first
+// style transfers; protein folding, masks, sound, search, and TensorRT engines.
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
 

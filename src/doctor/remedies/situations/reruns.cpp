@@ -1,4 +1,4 @@
-// What an earlier run, model or request left on the device, and devices that are filled unlike each other.
+// What an earlier run, model or request left on the device, and devices that are filled unequally.
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
 

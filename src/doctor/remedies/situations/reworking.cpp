@@ -1,4 +1,4 @@
-// A model is merged, quantised or converted, or a package is built: no step of a training, no batch of a prediction.
+// Merging, quantizing or converting a model, or building a package: neither training nor inference.
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
 
