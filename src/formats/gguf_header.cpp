@@ -14,7 +14,7 @@ namespace headroom {
 namespace {
 
 constexpr int64_t kPrefix = 24;                      // magic, version, counts
-constexpr int64_t kMostElements = int64_t{1} << 50;  // of a tensor
+constexpr int64_t kMostElements = int64_t{1} << 50;  // elements of a tensor
 constexpr uint64_t kMostAlignment = 1 << 20;
 
 // Reads a source in order, through a buffer.
@@ -84,7 +84,7 @@ class Cursor {
 
   const ByteSource& source_;
   int64_t at_;
-  int64_t begin_ = 0, end_ = 0;  // what of the source the buffer holds
+  int64_t begin_ = 0, end_ = 0;  // the part of the source in the buffer
   std::array<std::byte, 16384> buffer_;
 };
 
@@ -156,7 +156,7 @@ GgufArray take_array(Cursor& at, const std::string& what) {
   array.type = take_type(at, what);
   if (array.type == GgufType::array) at.refuse(fmt::format("{} is an array of arrays", what), begin);
   const auto count = at.take<uint64_t>(what);
-  const int64_t each = array.type == GgufType::text ? 8 : type_bytes(array.type);  // a text's length at least
+  const int64_t each = array.type == GgufType::text ? 8 : type_bytes(array.type);  // a text has at least its length
   if (count > static_cast<uint64_t>(at.left() / each))
     at.refuse(fmt::format("{} announces {} elements, more than the file has bytes for", what, count), begin);
   array.count = static_cast<int64_t>(count);
@@ -168,7 +168,7 @@ GgufArray take_array(Cursor& at, const std::string& what) {
   return array;
 }
 
-// Counts of tensors and of entries.
+// Reads and checks magic and version; returns the counts of tensors and of metadata entries.
 std::pair<int64_t, int64_t> take_prefix(Cursor& at) {
   if (at.take<std::array<char, 4>>("the header") != std::array{'G', 'G', 'U', 'F'}) at.refuse("is not a GGUF", 0);
   const auto version = at.take<uint32_t>("the header");
@@ -202,7 +202,7 @@ void take_entries(Cursor& at, int64_t count, GgufHeader& out) {
   }
 }
 
-// Name, shape and type; the offset counts from the data's beginning.
+// Reads name, shape, type and offset; the offset counts from the start of the data.
 GgufTensor take_tensor(Cursor& at, int64_t index) {
   GgufTensor tensor;
   const int64_t begin = at.offset();
@@ -248,7 +248,8 @@ int64_t alignment_of(const Cursor& at, const GgufHeader& header) {
   return static_cast<int64_t>(alignment);
 }
 
-// Offsets from the file's beginning; inside the file and apart from one another.
+// Makes the offsets count from the start of the file; checks that tensors are aligned, inside the file and do not
+// overlap.
 void place_tensors(const Cursor& at, GgufHeader& header) {
   const int64_t alignment = alignment_of(at, header), data = align_up(at.offset(), alignment);
   const int64_t size = at.offset() + at.left();
@@ -297,7 +298,7 @@ GgufHeader parse_gguf_header(const ByteSource& source) {
 }
 
 int64_t gguf_table_bytes(const ByteSource& source) {
-  constexpr int64_t kEntry = 640;  // of a tensor in this header and in the table made of it, or of an entry
+  constexpr int64_t kEntry = 640;  // bytes of a metadata entry, or of a tensor here or in the table made from it
   if (source.size < kPrefix) return 0;
   try {
     Cursor at(source);

@@ -1,7 +1,7 @@
 // The header of a GGUF file, parsed and checked: metadata and the table of tensors. Layout: "GGUF", version (u32),
-// number of tensors and of metadata entries (u64), the entries (key, type, value), the tensors (name, dimensions from
-// the innermost, type, offset), padding to the alignment, the data. Little-endian; a text is its length (u64) and
-// bytes.
+// number of tensors and of metadata entries (u64 each), the entries (key, type, value), the tensors (name, dimensions
+// from the innermost, type, offset), padding to the alignment, the data. Little-endian; a text is its length (u64) and
+// its bytes.
 #pragma once
 
 #include <cstddef>
@@ -18,17 +18,17 @@
 
 namespace headroom {
 
-// Bytes by offset: of a file, or in memory.
+// Bytes by offset, of a file or of memory.
 struct ByteSource {
   int64_t size = 0;
   std::function<void(int64_t offset, std::span<std::byte> into)> read;
-  std::string name;  // in errors
+  std::string name;  // for errors
 };
 
 // Types of metadata, by their numbers in a file.
 enum class GgufType : uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text, array, u64, i64, f64 };
 
-// An array of the metadata, which is not held: where its elements begin.
+// An array of the metadata. Its elements are not held; they begin at `offset`.
 struct GgufArray {
   GgufType type = GgufType::u8;
   int64_t count = 0;
@@ -39,7 +39,7 @@ struct GgufTensor {
   std::string name;
   GgmlType type = GgmlType::f32;
   std::vector<int64_t> shape;  // from the outermost
-  int64_t offset = 0;          // of its first byte, from the file's beginning
+  int64_t offset = 0;          // of its first byte, from the start of the file
   int64_t bytes = 0;
 
   int64_t elements() const;
@@ -53,22 +53,22 @@ struct GgufHeader {
   const GgufTensor* find(std::string_view name) const;
 };
 
-// What metadata holds at most: entries, and bytes of texts that are kept (longer ones than kMostText are refused).
+// Limits of the metadata: entries (also tensors), bytes of text that is kept in total and of one text, bytes of a name.
 inline constexpr int64_t kMostGgufEntries = 65536, kMostGgufText = int64_t{1} << 20, kMostGgufName = 127;
 
-// Versions 2 and 3. Reads nothing behind source.size and holds no array. Throws Error(format) naming source, entry or
-// tensor, and offset: for sizes and counts that the file cannot have, repeated names, types that are not read, tensors
-// that overlap, are not aligned or end behind the file.
+// Parses versions 2 and 3. Does not read beyond source.size; arrays are not held. Throws Error(format) naming source,
+// entry or tensor, and offset, for sizes and counts that the file cannot have, repeated names, unsupported types, and
+// tensors that overlap, are not aligned or end beyond the file.
 GgufHeader parse_gguf_header(const ByteSource& source);
 
-// A bound of the heap that the result takes, from the first bytes alone; 0 for what is not a GGUF.
+// A bound on the heap bytes of the result, from the first bytes alone; 0 if the source is not a GGUF.
 int64_t gguf_table_bytes(const ByteSource& source);
 
-// text(i, element) for the elements of an array of texts. Throws Error(format) for another type, or a text of more than
-// kMostGgufText bytes.
+// Calls text(i, element) for each element of an array of texts. Throws Error(format) for another type, or for a text
+// longer than kMostGgufText bytes.
 void each_gguf_text(const ByteSource& source, const GgufArray& array,
                     const std::function<void(int64_t, std::string_view)>& text);
-// The same of an array of numbers.
+// The same for an array of numbers.
 void each_gguf_number(const ByteSource& source, const GgufArray& array,
                       const std::function<void(int64_t, double)>& number);
 

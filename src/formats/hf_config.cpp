@@ -145,14 +145,15 @@ std::string bitsandbytes_codes(const Json& config) {
   return kind == "fp4" && !doubled ? "fp4" : "";
 }
 
-// Activations in 8 bits per token, with a code of zero, while the model runs.
+// Whether activations are quantized at run time, to asymmetric 8-bit codes per token.
 bool are_token_codes(const Json& activations) {
   const auto is = [&](const char* key, const Json& wanted) { return activations.value(key, Json()) == wanted; };
   return activations.is_object() && is("num_bits", 8) && is("type", "int") && is("symmetric", false) &&
          is("dynamic", true) && is("strategy", "token");
 }
 
-// One group of weights of symmetric integers; beside those of 4 bits activations may be codes per token.
+// The codes of compressed-tensors with one group of symmetric integer weights; with int4 weights activations may have
+// codes per token. Empty for any other form.
 std::string packed_codes(const Json& config) {
   const Json groups = config.value("config_groups", Json());
   if (!groups.is_object() || groups.size() != 1 || !groups.begin()->is_object()) return "";
@@ -175,7 +176,7 @@ std::string packed_codes(const Json& config) {
   return integer_codes(name) == codes ? name : "";
 }
 
-// What a GGUF's metadata was turned into (gguf_config.h).
+// The codes of a configuration made from a GGUF's metadata (gguf_config.h).
 std::string gguf_codes(const Json& config) {
   const Json weights = config.value("weights", Json());
   return weights.is_string() && integer_codes(weights.get<std::string>()) ? weights.get<std::string>() : "";

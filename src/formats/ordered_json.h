@@ -9,7 +9,7 @@ namespace headroom {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// As parse_json().
+// Like parse_json().
 OrderedJson parse_ordered_json(std::string_view text, const std::string& source);
 
 }  // namespace headroom

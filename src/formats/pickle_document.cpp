@@ -5,7 +5,7 @@
 namespace headroom {
 namespace {
 
-// Lists above this many members are not compared with earlier ones.
+// Longer lists are not compared with earlier ones.
 constexpr size_t kLongestShared = 4096;
 constexpr size_t kMostShared = size_t{1} << 16;
 constexpr size_t kRememberedKeys = 1024;

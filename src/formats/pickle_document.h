@@ -18,7 +18,7 @@
 
 namespace headroom {
 
-// `callable` is a name that was mentioned and never called.
+// `callable` is a name that the pickle mentions without calling it.
 enum class PickleKind : uint8_t {
   none,
   boolean,
@@ -35,7 +35,7 @@ enum class PickleKind : uint8_t {
 };
 const char* pickle_kind_name(PickleKind kind);
 
-// One value; it means something only together with its document.
+// One value; it has a meaning only together with its document.
 class PickleValue {
  public:
   PickleValue() = default;  // None
@@ -48,7 +48,7 @@ class PickleValue {
 
  private:
   friend class PickleDocument;
-  static constexpr uint64_t kWide = 15;  // an integer that is stored beside
+  static constexpr uint64_t kWide = 15;  // an integer stored in integers_
   PickleValue(uint64_t tag, uint64_t payload) : bits_(payload << 4 | tag) {}
   PickleValue(PickleKind kind, uint64_t payload) : PickleValue(static_cast<uint64_t>(kind), payload) {}
   bool is_wide() const { return (bits_ & 15) == kWide; }
@@ -58,7 +58,7 @@ class PickleValue {
   uint64_t bits_ = 0;
 };
 
-// A vector that grows without moving what it holds. Members are uninitialised until pushed.
+// A vector that grows without moving its elements. Elements are uninitialised until pushed.
 template <typename T>
 class PickleStore {
  public:
@@ -76,16 +76,16 @@ class PickleStore {
   size_t size_ = 0;
 };
 
-// Members of a container that were appended together.
+// Members of a container that were appended together; `first` is the cell of the first.
 struct PickleRun {
   uint64_t first = 0;  // cell
   uint32_t count = 0;
-  uint32_t next = 0;  // number of the further run plus one, or 0
-  uint32_t last = 0;  // of a container's first run: the last further run plus one, or 0
-  uint32_t keys = 0;  // of a dictionary
+  uint32_t next = 0;  // index into runs_ of the next run plus one, or 0
+  uint32_t last = 0;  // in a container's first run: index of its last further run plus one, or 0
+  uint32_t keys = 0;  // of a dictionary: index into keys_
 };
 
-// At most 2^32 - 1 containers, runs and texts: what a pickle below 4 GiB can hold.
+// Holds at most 2^32 - 1 containers, runs and texts, which a pickle below 4 GiB cannot exceed.
 class PickleDocument {
  public:
   // Walks the members of a container. For a dictionary, key() belongs to value().
@@ -109,32 +109,32 @@ class PickleDocument {
   std::optional<bool> boolean(PickleValue value) const;
   std::optional<int64_t> integer(PickleValue value) const;  // integers of 64 bits; booleans as 0 and 1
   std::optional<double> real(PickleValue value) const;      // reals and integers
-  // Of text, bytes and callables ("module.name"), and a big integer's little-endian two's complement; else empty.
-  // Text may be invalid UTF-8.
+  // The bytes of a text or of bytes, the name of a callable ("module.name"), or a big integer's little-endian two's
+  // complement; else empty. Text may be invalid UTF-8.
   std::string_view text(PickleValue value) const;
-  size_t size(PickleValue value) const;     // members of a container; of text and bytes their length; else 0
-  Cursor members(PickleValue value) const;  // done at once for what is not a container
-  // A number for a container, below container_count(), the same for every reference to it.
+  size_t size(PickleValue value) const;     // members of a container; bytes of text and bytes; else 0
+  Cursor members(PickleValue value) const;  // done at once if not a container
+  // A number for a container, below container_count(), the same for all references to it.
   size_t container_number(PickleValue value) const { return value.index(); }
   size_t container_count() const { return containers_.size(); }
 
-  // The value of a text if the document holds it anywhere, for find().
+  // The value of a text, for find(), if the document holds it anywhere.
   std::optional<PickleValue> text_value(std::string_view text) const;
-  // The last entry of a dictionary with that key, a value for which == decides. O(entries).
+  // The value of the last entry of a dictionary with this key, compared by ==. O(entries).
   std::optional<PickleValue> find(PickleValue dict, PickleValue key) const;
 
   // --- for the reader ---
   static PickleValue make_boolean(bool value) { return PickleValue(PickleKind::boolean, value ? 1 : 0); }
   PickleValue make_integer(int64_t value);
   PickleValue make_real(double value);
-  // kind: text, bytes, callable or big_integer. `text` must outlive the document, unless `copied`.
+  // `kind`: text, bytes, callable or big_integer. `text` must outlive the document unless `copied`.
   PickleValue make_text(PickleKind kind, std::string_view text, bool copied = false);
   PickleValue make_container(PickleKind kind);  // empty
-  // The same container seen as another kind: the set of a list.
+  // The same container as another kind: the set made of a list.
   static PickleValue seen_as(PickleKind kind, PickleValue container) { return PickleValue(kind, container.index()); }
   // Appends `count` members to a list, tuple or set.
   void append(PickleValue container, const PickleValue* members, size_t count);
-  // Appends entries to a dictionary: key, value, key, value, ...
+  // Appends `entries` entries to a dictionary: key, value, key, value, ...
   void append_entries(PickleValue dict, const PickleValue* keys_and_values, size_t entries);
   void set_root(PickleValue root) { root_ = root; }
 
@@ -163,8 +163,8 @@ class PickleDocument {
   PickleStore<double> reals_;
   std::deque<std::string> copies_;
   PickleTextIndex text_numbers_;
-  std::vector<uint32_t> last_keys_;       // by hash, the latest keys of each, plus one
-  std::vector<SharedCells> last_shared_;  // by hash, the latest list of each
+  std::vector<uint32_t> last_keys_;       // by hash: index of the latest keys with it plus one
+  std::vector<SharedCells> last_shared_;  // by hash: the latest list with it
 };
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// Numbers of texts by their content: a hash table that no choice of texts makes slow.
+// Numbers texts by their content: a hash table that no choice of texts makes slow.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace headroom {
 
-// The texts themselves stay with the caller, who must keep them. A text looks at no more than kProbes slots; one that
-// finds them all taken goes into a tree. So the worst case is O(log n), and the usual one a single slot.
+// The caller keeps the texts. A lookup probes at most kProbes slots; a text that finds all of them taken goes into a
+// tree. So the worst case is O(log n); usually one slot is read.
 class PickleTextIndex {
  public:
   std::optional<uint32_t> find(std::string_view text) const;
-  // Adds a text that find() does not know, with the number size().
+  // Adds a text that find() does not know; its number is size() before the call.
   void add(std::string_view text);
   size_t size() const { return texts_; }
 
@@ -28,7 +28,7 @@ class PickleTextIndex {
   void place(std::string_view text, uint32_t number);
   void grow();
 
-  std::vector<Slot> slots_;  // a power of two
+  std::vector<Slot> slots_;  // their number is a power of two
   std::map<std::string_view, uint32_t> crowded_out_;
   size_t texts_ = 0;
 };

@@ -1,4 +1,4 @@
-// A pickle's bytes, taken from the front with errors that name the place.
+// A pickle's bytes, read from the front, with errors that name the offset.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,13 +13,13 @@ class PickleInput {
  public:
   PickleInput(std::string_view bytes, const std::string& source) : bytes_(bytes), source_(source) {}
 
-  // Takes the next opcode; errors name its offset until the next.
+  // Reads the next opcode; errors name its offset until the next call.
   uint8_t opcode();
-  // Takes `count` bytes. Throws Error(format) when fewer are left.
+  // Reads `count` bytes. Throws Error(format) if fewer are left.
   std::string_view take(uint64_t count);
-  // Takes an unsigned little-endian number of `width` bytes, at most 8.
+  // Reads an unsigned little-endian number of `width` bytes, at most 8.
   uint64_t number(int width);
-  // Takes a line; returns it without its line feed.
+  // Reads a line; returns it without its line feed.
   std::string_view line();
   // Throws unless `count` bytes are left.
   void require(uint64_t count) const;

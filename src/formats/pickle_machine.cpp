@@ -11,7 +11,7 @@
 namespace headroom {
 namespace {
 
-// Text of the file for a message: printable, at most 80 bytes.
+// Text from the file for a message: printable, at most 80 bytes.
 std::string shown(std::string_view text) {
   std::string out;
   for (const char c : text.substr(0, 80)) out += c >= ' ' && c < 0x7f ? c : '?';
@@ -235,7 +235,7 @@ void PickleMachine::global_stack() {
   global(document_.text(module), document_.text(name));
 }
 
-// The callables whose result is known without calling them.
+// Accepts only callables whose result is known without calling them.
 void PickleMachine::global(std::string_view module, std::string_view name) {
   const std::string full = std::string(module) + "." + std::string(name);
   for (const char* harmless : {"collections.OrderedDict", "builtins.set", "builtins.frozenset", "builtins.bytes",

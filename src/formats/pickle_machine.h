@@ -1,4 +1,4 @@
-// The stack machine that a pickle is a program of, without any way to call something.
+// The stack machine that runs a pickle's opcodes; it cannot call anything.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace headroom {
 class PickleMachine {
  public:
   PickleMachine(std::string_view bytes, const std::string& source) : in_(bytes, source) {}
-  // Runs to STOP. Once only.
+  // Runs to STOP. Call once.
   PickleDocument run();
 
  private:
@@ -30,8 +30,8 @@ class PickleMachine {
   PickleValue pop();
   PickleValue& top();
   size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
-  std::span<const PickleValue> above_mark() const;  // fails when there is no mark
-  void drop_mark();                                 // and all above it
+  std::span<const PickleValue> above_mark() const;  // fails if there is no mark
+  void drop_mark();                                 // and everything above it
   void need(PickleValue value, PickleKind kind);
 
   template <bool value>
@@ -51,7 +51,7 @@ class PickleMachine {
     push(document_.make_container(kind));
   }
   template <PickleKind kind>
-  void push_marked();  // the list, tuple, set or dictionary of all above the mark
+  void push_marked();  // the list, tuple, set or dictionary of everything above the mark
   template <int count>
   void push_tuple();
   template <int width>
@@ -101,7 +101,7 @@ class PickleMachine {
   PickleDocument document_;
   std::vector<PickleValue> stack_;
   std::vector<size_t> marks_;
-  std::vector<PickleValue> memo_;  // from index first_memo_ on, as all writers number them
+  std::vector<PickleValue> memo_;  // from index first_memo_ on, as all writers number it
   uint64_t first_memo_ = 0;
   std::map<uint64_t, PickleValue> sparse_memo_;
   std::map<std::string_view, PickleValue> latin1_;

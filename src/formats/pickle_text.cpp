@@ -30,7 +30,7 @@ std::optional<uint32_t> digits(std::string_view text, size_t at, size_t count, i
   return value;
 }
 
-// Decodes the escape after the backslash at text[at - 1]; moves `at` behind it.
+// Decodes the escape after the backslash at text[at - 1]; moves `at` past it.
 void append_escape(std::string_view text, size_t& at, std::string& out) {
   static constexpr std::string_view kLetters = "abfnrtv\\'\"", kMeanings = "\a\b\f\n\r\t\v\\'\"";
   const char letter = text[at];

@@ -23,7 +23,7 @@ std::string kebab(std::string key) {
   return key;
 }
 
-// Receives the YAML event by event: depth 0 = outside, 1 = the map, 2 = a list of values.
+// Receives YAML events: depth 0 = outside, 1 = the map, 2 = a list of values.
 class RunFileEvents : public YAML::EventHandler {
  public:
   explicit RunFileEvents(const std::string& source) : source_(source) {}

@@ -20,7 +20,7 @@ static_assert(std::endian::native == std::endian::little, "tensor bytes are read
 
 constexpr std::string_view kSingle = "model.safetensors";
 constexpr std::string_view kIndex = "model.safetensors.index.json";
-constexpr int64_t kIndexFactor = 5;  // of its longest string (safetensors_header.h)
+constexpr int64_t kIndexFactor = 5;  // as for a header's longest string (safetensors_header.h)
 
 void read_range(const File& file, const StoredTensor& tensor, int64_t byte_offset, std::span<std::byte> into) {
   const auto bytes = static_cast<int64_t>(into.size());

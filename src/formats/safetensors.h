@@ -1,6 +1,6 @@
 // Reads safetensors checkpoints: one file, or shards listed by model.safetensors.index.json. Only the tables of tensors
-// stay in memory, headers and index are read piece by piece; tensor bytes are read by pread on demand and dropped from
-// the page cache after. Layout of a file: 8 bytes little-endian header length N, N bytes of JSON {"name": {"dtype",
+// stay in memory; headers and index are read piece by piece. Tensor bytes are read by pread on demand and then dropped
+// from the page cache. Layout of a file: 8 bytes little-endian header length N, N bytes of JSON {"name": {"dtype",
 // "shape", "data_offsets": [begin, end]}, "__metadata__": {...}}, then the data.
 #pragma once
 
@@ -19,15 +19,15 @@
 
 namespace headroom {
 
-// What a header, or the index of a checkpoint's files, has at most.
+// The largest header, or index of a checkpoint's files, in bytes.
 inline constexpr int64_t kMaxHeaderBytes = 100'000'000;
 
 struct StoredTensor {
   StoredType type = StoredType::f32;
   std::vector<int64_t> shape;
-  int64_t offset = 0;  // of its first byte in its file, from the file's beginning
+  int64_t offset = 0;  // of its first byte, from the start of its file
   int64_t bytes = 0;
-  int file = 0;  // which file of a SafetensorsSet, or which tensor of its GGUF
+  int file = 0;  // index of its file in a SafetensorsSet, or of its tensor in a GGUF
 
   // Product of the shape; 1 for a scalar.
   int64_t elements() const { return bytes / stored_type_bytes(type); }
@@ -35,14 +35,14 @@ struct StoredTensor {
 
 using StoredTensors = std::map<std::string, StoredTensor, std::less<>>;
 
-// One file. Reading is const and may be done from several threads.
+// One file. Reading is const and thread-safe.
 class SafetensorsFile {
  public:
-  // Opens and checks the header only: at most `most_header` bytes of JSON (100 MB), known dtypes, sizes equal to shape
-  // x dtype, data without holes, overlaps or duplicates that ends where the file ends. Throws Error(usage) when the
-  // file is missing, Error(format) naming file, tensor and value.
+  // Opens the file, and reads and checks only its header: at most `most_header` bytes of JSON (100 MB), known dtypes,
+  // sizes equal to shape x dtype, data without holes, overlaps or duplicates that ends at the end of the file. Throws
+  // Error(usage) if the file is missing, Error(format) naming file, tensor and value.
   static SafetensorsFile open(const std::filesystem::path& path, int64_t most_header = kMaxHeaderBytes);
-  // A bound of the heap that open() holds at once, from the header's length alone; 0 for what open() refuses.
+  // A bound on the heap bytes that open() holds at once, from the header's length alone; 0 if open() would refuse that.
   static int64_t table_bytes(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return file_.path(); }
@@ -51,8 +51,8 @@ class SafetensorsFile {
 
   // The tensor, or nullptr.
   const StoredTensor* find(std::string_view name) const;
-  // Reads into.size() bytes from `byte_offset` within the tensor. Throws Error(format) when it does not exist or the
-  // file has been cut since, Error(run) on an I/O error. The range must lie within the tensor. No heap allocation.
+  // Reads into.size() bytes from `byte_offset` within the tensor. Throws Error(format) if the tensor does not exist or
+  // the file has been cut since, Error(run) on an I/O error. The range must lie within the tensor. No heap allocation.
   void read(std::string_view name, int64_t byte_offset, std::span<std::byte> into) const;
   void read(const StoredTensor& tensor, int64_t byte_offset, std::span<std::byte> into) const;
 
@@ -65,13 +65,13 @@ class SafetensorsFile {
 class GgufWeights;
 
 // All the weights of a model: model.safetensors of its directory, or the shards of model.safetensors.index.json; or a
-// .gguf file, seen as the safetensors of the same model (gguf_weights.h). Thread-safe as above.
+// .gguf file, presented as the safetensors of the same model (gguf_weights.h). Thread-safe like SafetensorsFile.
 class SafetensorsSet {
  public:
-  // Throws Error(usage) when there are no weights (other formats lying there are named), Error(format) for a missing
+  // Throws Error(usage) if there are no weights (naming other formats in the folder), Error(format) for a missing
   // shard, a tensor in two shards, or an index that disagrees with the shards.
   static SafetensorsSet open(const std::filesystem::path& model, int64_t most_header = kMaxHeaderBytes);
-  // As SafetensorsFile::table_bytes, of all files and the index.
+  // Like SafetensorsFile::table_bytes, for all files and the index.
   static int64_t table_bytes(const std::filesystem::path& model);
 
   // The directory, or the .gguf file.
@@ -87,9 +87,9 @@ class SafetensorsSet {
 
   // The tensor, or nullptr.
   const StoredTensor* find(std::string_view name) const;
-  // The tensor. Throws Error(format) naming the directory and the tensor when it is not there.
+  // The tensor. Throws Error(format) naming the directory and the tensor if it does not exist.
   const StoredTensor& at(std::string_view name) const;
-  // As SafetensorsFile::read.
+  // Like SafetensorsFile::read.
   void read(std::string_view name, int64_t byte_offset, std::span<std::byte> into) const;
   void read(const StoredTensor& tensor, int64_t byte_offset, std::span<std::byte> into) const;
 

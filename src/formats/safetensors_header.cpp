@@ -15,8 +15,8 @@ namespace {
 
 constexpr size_t kMaxDimensions = 16;
 
-// Receives the header's JSON event by event: duplicates show, and nothing is held but the tensors themselves.
-// Places in the document: depth 1 = the header object, 2 = a tensor or the metadata, 3 = a list of a tensor.
+// Receives JSON events of the header, which shows duplicates and holds nothing but the tensors. Depth in the document:
+// 1 = the header object, 2 = a tensor or the metadata, 3 = a list of a tensor.
 class HeaderEvents : public nlohmann::json_sax<Json> {
  public:
   HeaderEvents(StoredTensors& tensors, const std::string& source) : tensors_(tensors), source_(source) {}
@@ -161,10 +161,10 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
   bool has_shape_ = false, has_offsets_ = false;
   size_t offset_count_ = 0;
   std::array<int64_t, 2> offsets_{};
-  std::vector<size_t> metadata_keys_;  // hashed: there may be many
+  std::vector<size_t> metadata_keys_;  // hashes: there may be many
 };
 
-// Tensors in order of their data must follow each other from 0 to the end: no hole, no overlap, nothing left over.
+// Tensors ordered by their data must follow each other from 0 to the end, without holes or overlaps.
 void check_layout(const StoredTensors& tensors, int64_t data_bytes, const std::string& source) {
   std::vector<const StoredTensors::value_type*> order;
   order.reserve(tensors.size());
@@ -211,7 +211,7 @@ StoredTensors parse_safetensors_header(JsonCharacters& text, int64_t data_offset
   try {
     Json::sax_parse(text.begin(), text.end(), &events);
   } catch (const Error&) {
-    refuse_zero();  // the parser took it for the end
+    refuse_zero();  // the parser may have read it as the end
     throw;
   }
   refuse_zero();

@@ -24,7 +24,7 @@ void check_name(const std::filesystem::path& index, const std::string& tensor, c
     refuse(index, fmt::format("weight_map of '{}' is '{}', not the name of a file beside it", tensor, file));
 }
 
-// Places in the document: depth 1 = the index, 2 = weight_map or what else the index holds.
+// Depth in the document: 1 = the index, 2 = weight_map or another member of the index.
 class IndexEvents : public nlohmann::json_sax<Json> {
  public:
   IndexEvents(const std::filesystem::path& index, const IndexEntry& entry) : index_(index), entry_(entry) {}
@@ -64,7 +64,7 @@ class IndexEvents : public nlohmann::json_sax<Json> {
   }
 
  private:
-  // A value that is not an entry.
+  // A value other than an entry of weight_map.
   bool other_value() {
     if (depth_ == 0 || (depth_ == 1 && key_ == "weight_map")) refuse(index_, "has no object weight_map");
     if (in_map_) refuse(index_, fmt::format("weight_map of '{}' is not a string", key_));

@@ -11,7 +11,7 @@
 namespace headroom {
 namespace {
 
-constexpr size_t kHeaderPiece = 16384;  // of the header, in memory
+constexpr size_t kHeaderPiece = 16384;  // bytes of the header that memory holds at once
 
 }  // namespace
 

@@ -15,7 +15,7 @@ int64_t stored_type_bytes(StoredType type);
 // The name in a safetensors header: "F32", "BF16", "BOOL".
 std::string_view stored_type_name(StoredType type);
 
-// The type of that name, or none when headroom does not know it.
+// The type of that name; empty if headroom does not know it.
 std::optional<StoredType> stored_type_from_name(std::string_view name);
 
 }  // namespace headroom

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Why files cannot lie there, or nullptr.
+// Why files cannot be put there, or nullptr.
 const char* problem_of(const fs::path& directory) {
   std::error_code status;
   if (!fs::is_directory(directory, status)) return "is not a directory";

@@ -1,13 +1,13 @@
-// Where temporary files of any size may lie without taking memory.
+// A directory for temporary files of any size that do not take memory.
 #pragma once
 
 #include <filesystem>
 
 namespace headroom {
 
-// The first of these that can be written and lies on a disk: the system's directory for temporary files (TMPDIR, else
-// /tmp), /var/tmp, `last`. What lies in a tmpfs is charged to the process as its memory is. Throws Error(usage) naming
-// the places when there is none; `purpose` says what the file is for.
+// The first of these directories that is writable and on a disk: the system's for temporary files (TMPDIR, else /tmp),
+// /var/tmp, `last`. Files in a tmpfs would be charged to the process like its memory. Throws Error(usage) naming the
+// directories if there is none; `purpose` names the file.
 std::filesystem::path temporary_place_on_disk(const std::filesystem::path& last, const char* purpose);
 
 }  // namespace headroom

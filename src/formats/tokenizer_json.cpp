@@ -19,7 +19,7 @@ constexpr int64_t kFileLimit = int64_t{1} << 30;
   throw Error(ErrorKind::format, fmt::format("{}: {}", source, problem), "correct or re-download the tokenizer.json");
 }
 
-// Runs the parser over the text again for each pass it is asked for.
+// Parses the whole text, again for each call, with the given handler.
 using Pass = std::function<void(TokenizerSax&)>;
 
 TokenModelKind kind_of_model(const Json& root, const TokenizerSax& parsed, const std::string& source) {
@@ -30,7 +30,7 @@ TokenModelKind kind_of_model(const Json& root, const TokenizerSax& parsed, const
     if (!type->is_string()) refuse(source, "model.type is not a string");
     return TokenizerSax::kind_of_model(type->get<std::string>(), source);
   }
-  // Files of 2019 to 2020 have no type; their members tell.
+  // Files from 2019 to 2020 have no type; their members tell.
   if (parsed.saw_pieces()) return TokenModelKind::unigram;
   return model->contains("continuing_subword_prefix") && !parsed.saw_merges() ? TokenModelKind::word_piece
                                                                               : TokenModelKind::bpe;

@@ -1,4 +1,4 @@
-// Reads a tokenizer.json of HF tokenizers without a DOM of its big parts.
+// Reads a tokenizer.json of HF tokenizers without a DOM of its large parts.
 #pragma once
 
 #include <filesystem>
@@ -12,25 +12,24 @@
 
 namespace headroom {
 
-// What splits words into tokens.
+// The model that splits words into tokens.
 enum class TokenModelKind { bpe, word_piece, unigram };
 
 // The content of a tokenizer.json.
 struct TokenizerJson {
-  std::string source;  // names the file in errors
-  Json root;           // all of it but model.vocab and model.merges
+  std::string source;  // for errors
+  Json root;           // everything except model.vocab and model.merges
   TokenModelKind kind = TokenModelKind::bpe;
   TokenVocabulary vocabulary;  // model.vocab
-  TokenMerges merges;          // model.merges of BPE
-  std::vector<double> scores;  // of the tokens of Unigram, by id
+  TokenMerges merges;          // model.merges, for BPE
+  std::vector<double> scores;  // by id, for Unigram
 };
 
-// Reads the file with a SAX parser: at its peak little more than the result is held. Throws Error(usage) when the file
-// cannot be read, Error(format) naming file and place when it is malformed or when its model is of a type that is not
-// supported.
+// Reads the file with a SAX parser: at the peak it holds little more than the result. Throws Error(usage) if the file
+// cannot be read, Error(format) naming file and place if it is malformed or the type of its model is not supported.
 TokenizerJson read_tokenizer_json(const std::filesystem::path& path);
 
-// The same from a text; `source` names it in errors.
+// The same for a text; `source` names it in errors.
 TokenizerJson parse_tokenizer_json(std::string_view text, const std::string& source);
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// The merges of a byte-pair-encoding tokenizer: pair of token ids -> (rank, id of the joined token).
+// The merges of a BPE tokenizer: pair of token ids -> (rank, id of the merged token).
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace headroom {
 
-// Two neighbouring tokens that are joined; lower ranks first.
+// Two neighbouring tokens that are merged; lower ranks first.
 struct TokenMerge {
   uint32_t left;
   uint32_t right;
@@ -19,10 +19,10 @@ struct TokenMerge {
 class TokenMerges {
  public:
   TokenMerges() = default;
-  // A pair that comes twice keeps its last rank.
+  // A pair that occurs twice keeps its last rank.
   explicit TokenMerges(const std::vector<TokenMerge>& merges);
 
-  // The merge of a pair, null when there is none.
+  // The merge of a pair, or null.
   const TokenMerge* find(uint32_t left, uint32_t right) const {
     if (slots_.empty()) return nullptr;
     for (size_t slot = first_slot(left, right); slots_[slot].rank != kFree;
@@ -34,7 +34,7 @@ class TokenMerges {
   // Heap bytes held.
   int64_t memory_bytes() const { return static_cast<int64_t>(slots_.capacity() * sizeof(TokenMerge)); }
 
-  // All slots, free ones included (their rank is kFree), in an order that depends on the merges alone.
+  // All slots, including free ones (rank kFree), in an order that depends only on the merges.
   static constexpr uint32_t kFree = UINT32_MAX;
   const std::vector<TokenMerge>& slots() const { return slots_; }
 

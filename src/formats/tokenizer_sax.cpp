@@ -9,11 +9,11 @@ namespace headroom {
 namespace {
 
 constexpr size_t kMaxDepth = 64;
-// Values beside vocabulary and merges; a thousand added tokens are about 10,000.
+// Values besides vocabulary and merges; a thousand added tokens are about 10,000 values.
 constexpr size_t kMaxValues = 1'000'000;
 constexpr size_t kMaxTokenBytes = 1 << 20;
 
-// A value as errors quote it.
+// A value as quoted in errors.
 std::string quoted(const Json& value) {
   std::string text = value.dump(-1, ' ', true);
   if (text.size() > 60) text.replace(57, std::string::npos, "...");
@@ -42,7 +42,7 @@ bool TokenizerSax::parse_error(std::size_t position, const std::string& token, c
   refuse(fmt::format("malformed JSON at byte {} near \"{}\": {}", position, token.substr(0, 40), error.what()));
 }
 
-// Whether the value that begins now is model.NAME.
+// Whether the value that begins here is model.NAME.
 bool TokenizerSax::begins(const char* name) const {
   return part_ == Part::document && depth_ == 2 && keys_.size() == 2 && keys_[0] == "model" && keys_[1] == name;
 }
@@ -147,7 +147,7 @@ bool TokenizerSax::key(string_t& v) {
   return true;
 }
 
-// Leaves a list or object; true when that ends the part which is streamed.
+// Leaves a list or object; returns whether that ends the streamed part.
 bool TokenizerSax::ascend() {
   const bool ends_part = part_ != Part::document && depth_ == part_depth_;
   --depth_;

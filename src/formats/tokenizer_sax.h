@@ -12,21 +12,21 @@
 
 namespace headroom {
 
-// Streams model.vocab and model.merges into tables and keeps everything else as a DOM. Every problem is thrown as
-// Error(format) with the place.
+// Streams model.vocab and model.merges into tables and keeps everything else as a DOM. Throws Error(format) with the
+// place for every problem.
 class TokenizerSax final : public nlohmann::json_sax<Json> {
  public:
-  // With `vocabulary`, only model.merges are read, against it.
+  // With `vocabulary`, reads only model.merges, with the ids of `vocabulary`.
   explicit TokenizerSax(const std::string& source, const TokenVocabulary* vocabulary = nullptr);
 
-  // The kind that a model.type names. Throws Error(format) naming it and a remedy when it is not supported.
+  // The kind for a model.type. Throws Error(format) naming it, with a remedy, if it is not supported.
   static TokenModelKind kind_of_model(const std::string& type, const std::string& source);
 
-  // Whether model.vocab was an object, or a list of pieces with their scores.
+  // Whether model.vocab was an object (saw_vocabulary) or a list of pieces with their scores (saw_pieces).
   bool saw_vocabulary() const { return saw_vocabulary_ && !saw_pieces_; }
   bool saw_pieces() const { return saw_pieces_; }
   bool saw_merges() const { return saw_merges_; }
-  // Merges met before the vocabulary were skipped: a second pass must read them.
+  // Whether merges came before the vocabulary and were skipped: then a second pass must read them.
   bool merges_before_vocabulary() const { return skipped_merges_; }
   Json take_root() && { return std::move(root_); }
   TokenVocabulary take_vocabulary() && { return std::move(own_vocabulary_); }
@@ -63,14 +63,14 @@ class TokenizerSax final : public nlohmann::json_sax<Json> {
   [[noreturn]] void refuse(const std::string& problem) const;
 
   const std::string& source_;
-  const TokenVocabulary* vocabulary_;  // what merges are looked up in; null before model.vocab was read
+  const TokenVocabulary* vocabulary_;  // ids of the merges' tokens; null until model.vocab is read
   TokenVocabulary own_vocabulary_;
   TokenVocabulary::Builder builder_;
   std::vector<TokenMerge> merges_;
   std::vector<double> scores_;     // of the pieces read so far
   std::vector<std::string> pair_;  // parts of the merge being read as a list
   std::string token_;              // the vocabulary entry being read
-  size_t piece_fields_ = 0;        // how much of a piece was read: nothing, its token, its score
+  size_t piece_fields_ = 0;        // fields of the piece read so far: none, its token, its score
   std::string joined_;
   Json root_;
   std::vector<Json*> open_;        // objects and lists of the DOM being filled, from the root on

@@ -11,11 +11,11 @@ namespace headroom {
 namespace {
 
 constexpr int64_t kLargestPower = 308;
-constexpr int64_t kMostExponent = 1'000'000;  // any further one gives the same: infinity or zero
+constexpr int64_t kMostExponent = 1'000'000;  // larger ones give the same: infinity or zero
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Reads digits from `at` on.
+// Reads characters from the front.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
@@ -32,7 +32,7 @@ class Reader {
   size_t at_ = 0;
 };
 
-// Appends a digit to a number of 64 bits; false when it does not fit.
+// Appends a digit to a 64-bit number; false if it does not fit.
 bool append_digit(uint64_t& number, unsigned digit) {
   if (number > UINT64_MAX / 10 || (number == UINT64_MAX / 10 && digit > UINT64_MAX % 10)) return false;
   number = number * 10 + digit;

@@ -8,7 +8,7 @@
 namespace headroom {
 namespace {
 
-// Ids may leave gaps of at most this many places beside four times the number of tokens.
+// The number of ids, gaps included, is at most four times the number of tokens plus this.
 constexpr uint64_t kFreeGaps = 65536;
 
 [[noreturn]] void refuse(const std::string& source, const std::string& problem) {

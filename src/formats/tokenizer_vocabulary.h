@@ -1,4 +1,4 @@
-// The vocabulary of a tokenizer in little memory: one string of all tokens, offsets by id, a hash from token to id.
+// The vocabulary of a tokenizer, compact: one string of all tokens, offsets by id, a hash table from token to id.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +14,17 @@ class TokenVocabulary {
  public:
   static constexpr int32_t kNone = -1;
 
-  // What becomes of a token that has two ids: an error, or find() knows its highest one.
+  // What happens to a token that has two ids: an error, or find() returns the highest.
   enum class Repeated { refused, highest_id };
 
-  // Collects tokens in any order of ids.
+  // Collects tokens with ids in any order.
   class Builder {
    public:
     // Adds a token. The id must be below kIdLimit.
     void add(std::string_view token, uint32_t id);
     size_t size() const { return entries_.size(); }
-    // Throws Error(format), naming `source`, when two tokens share an id or a token comes twice and must not, or when
-    // the ids leave so many gaps that a table by id would be out of proportion.
+    // Throws Error(format), naming `source`, if two tokens share an id, if a token is repeated and that is refused, or
+    // if the ids leave so many gaps that a table by id would be too large.
     TokenVocabulary finish(const std::string& source, Repeated repeated = Repeated::refused) &&;
 
    private:
@@ -39,10 +39,10 @@ class TokenVocabulary {
 
   static constexpr uint32_t kIdLimit = 1U << 24;
 
-  // The id of a token, kNone when there is none.
+  // The id of a token, or kNone.
   int32_t find(std::string_view token) const;
   bool contains(uint32_t id) const { return id < present_.size() && present_[id]; }
-  // The token of an id; empty when there is none.
+  // The token of an id, empty if there is none.
   std::string_view token(uint32_t id) const {
     return contains(id) ? std::string_view(text_).substr(offsets_[id], offsets_[id + 1] - offsets_[id])
                         : std::string_view();
@@ -58,9 +58,9 @@ class TokenVocabulary {
   size_t first_slot(std::string_view token) const;
 
   std::string text_;
-  std::vector<uint32_t> offsets_;  // by id, one more than ids
+  std::vector<uint32_t> offsets_;  // by id, and the end
   std::vector<bool> present_;
-  std::vector<uint32_t> slots_;  // id + 1, 0: free
+  std::vector<uint32_t> slots_;  // id + 1; 0: free
   size_t size_ = 0;
 };
 
