@@ -41,6 +41,7 @@ inline TokenGrid token_grid(float least, float most) {
   grid.zero = clamped_code(range.low - std::nearbyint(least / grid.scale), range);
   return grid;
 }
+// The code of a feature, with `inverse` = 1 / scale.
 inline float token_code(float x, float inverse, float zero) {
   return clamped_code(std::nearbyint(x * inverse) + zero, code_range(8));
 }

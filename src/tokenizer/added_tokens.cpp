@@ -71,7 +71,7 @@ bool AddedTokenFinder::allows_cut(const Boundary& boundary) const {
   return !(holds(word_ends_, left) && unicode::is_added_token_word(right));
 }
 
-// Narrows the sorted entries byte by byte to those that the text goes on with.
+// Narrows the sorted entries, byte by byte, to those that match the text.
 const AddedTokenFinder::Entry* AddedTokenFinder::longest_at(std::string_view text, size_t at) const {
   const Entry* longest = nullptr;
   auto low = entries_.begin(), high = entries_.end();
@@ -161,7 +161,7 @@ AddedTokens AddedTokens::read(const Component& list, const TokenVocabulary& voca
   return result;
 }
 
-// Orders the tokens by id. A content that comes twice keeps its last entry.
+// Sorts the tokens by id. Of entries with the same id and content the last one stays.
 void AddedTokens::index(const Component& list) {
   const auto by_id = [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; };
   std::stable_sort(tokens_.begin(), tokens_.end(), by_id);

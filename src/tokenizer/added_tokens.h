@@ -1,4 +1,4 @@
-// Tokens that are looked for in the text itself, before the model sees it: special tokens and other additions.
+// Tokens that are found in the text itself, before the model sees it: special tokens and other additions.
 #pragma once
 
 #include <array>
@@ -20,21 +20,21 @@ struct AddedToken {
   std::string content;
   int32_t id = 0;
   bool special = false;
-  bool normalized = false;   // looked for in the normalized text
-  std::string spelling;      // what the decoder sees: the content, normalized if the token is
+  bool normalized = false;   // found in the normalized text, not in the raw one
+  std::string spelling;      // what the decoder sees: the content, normalized if `normalized`
   bool single_word = false;  // only between characters that are not part of a word
-  bool lstrip = false;       // takes the white space before it along
+  bool lstrip = false;       // includes the white space before it
   bool rstrip = false;       // and after it
 };
 
-// Finds added tokens of one kind in a text: leftmost first, the longest of those that begin at one place.
+// Finds added tokens of one kind in a text: the leftmost first, of those that begin at the same byte the longest.
 class AddedTokenFinder {
  public:
   AddedTokenFinder() = default;
-  // Patterns are the contents, or their normalized form.
+  // Patterns: the contents, raw or normalized.
   AddedTokenFinder(const std::vector<AddedToken>& tokens, std::vector<std::string> patterns);
 
-  // A piece of the text: an added token with its id, or text between (id -1).
+  // A piece of the text: an added token with its id, or the text between two (id -1).
   struct Piece {
     size_t begin;
     size_t end;
@@ -56,7 +56,7 @@ class AddedTokenFinder {
     if (done < text.size()) take(Piece{done, text.size(), -1});
   }
 
-  // Whether the pieces on both sides stay the same when the text is cut there.
+  // Whether the pieces on both sides stay the same if the text is cut there.
   bool allows_cut(const Boundary& boundary) const;
   int64_t memory_bytes() const;
 
@@ -68,15 +68,15 @@ class AddedTokenFinder {
     bool lstrip;
     bool rstrip;
   };
-  // The next match at or after `at`, which is set to its begin.
+  // The next match at or after `at`; sets `at` to its beginning.
   const Entry* find(std::string_view text, size_t& at) const;
   const Entry* longest_at(std::string_view text, size_t at) const;
-  // Applies single_word, lstrip and rstrip; false when it is not a single word.
+  // Applies single_word, lstrip and rstrip; false if single_word rules the match out.
   static bool widen(const Entry& entry, std::string_view text, size_t done, Piece& piece);
   void note_edges(const Entry& entry);
 
   std::vector<Entry> entries_;  // sorted by pattern
-  // For allows_cut(): neighbours within a pattern (left << 32 | right), and the edges of the patterns that look around.
+  // For allows_cut(): neighbours within a pattern (left << 32 | right), and the edges of patterns that look around.
   std::vector<uint64_t> neighbours_;
   std::vector<char32_t> lstrip_begins_, rstrip_ends_, word_begins_, word_ends_;
   std::array<bool, 256> begins_{};
@@ -86,14 +86,14 @@ class AddedTokenFinder {
 class AddedTokens {
  public:
   AddedTokens() = default;
-  // Reads the list "added_tokens". As in HF tokenizers a token of the vocabulary keeps its id there; others keep the id
-  // given. Throws Error(format) naming the place.
+  // Reads the list "added_tokens". As in HF tokenizers, a token of the vocabulary keeps its id there; others keep the
+  // given id. Throws Error(format) naming the place.
   static AddedTokens read(const Component& list, const TokenVocabulary& vocabulary, const Normalizer& normalizer);
 
   const AddedTokenFinder& raw() const { return raw_; }
   const AddedTokenFinder& normalized() const { return normalized_; }
 
-  // The token of an id, null when it is not an added one.
+  // The added token of an id, or null.
   const AddedToken* find(int32_t id) const;
   const AddedToken* find(std::string_view content) const;
   const std::vector<AddedToken>& tokens() const { return tokens_; }

@@ -7,7 +7,7 @@
 
 namespace headroom {
 
-// The bytes that a text in the standard alphabet with padding stands for; nothing when it is none.
+// Decodes text in the standard alphabet with padding; empty if it is not base64.
 std::optional<std::string> decode_base64(std::string_view text);
 
 }  // namespace headroom

@@ -6,17 +6,17 @@
 
 namespace headroom {
 
-// Each stage answers whether it treats the two sides alike together and apart, and turns the characters into those that
+// Each stage says whether it treats the two sides alike together and apart, and replaces the characters by those that
 // the next stage sees.
 struct Boundary {
   char32_t left;
   char32_t right;
-  bool split = false;       // a stage always splits here: the stages after it see the two sides apart anyway
+  bool split = false;       // a stage always splits here: later stages see the two sides separately anyway
   bool within = true;       // no stage splits here: both sides are in one word
   size_t joined_steps = 0;  // with `split`: how many steps of the pre-tokenizer see the two sides together
 };
 
-// What a boundary may have become, where that depends on the characters around it.
+// What a boundary may become, if that depends on the characters around it.
 class BoundaryChoices {
  public:
   BoundaryChoices() = default;
@@ -38,10 +38,10 @@ class BoundaryChoices {
 
 // What cutting a text between two characters would do.
 enum class CutKind {
-  changes_ids,    // or may do so
+  changes_ids,    // or may change them
   between_words,  // a word ends there in any case
-  within_word,    // there is never an end of a word, and the model keeps the two sides apart
-  either,         // one of these two
+  within_word,    // never the end of a word, and the model keeps the two sides apart
+  either,         // one of the two above
 };
 struct Cut {
   CutKind kind = CutKind::changes_ids;
@@ -49,7 +49,7 @@ struct Cut {
   bool operator==(const Cut&) const = default;
 };
 
-// Replaces the characters by the symbols of the two bytes that meet there.
+// Replaces the characters by the byte symbols of the two bytes that meet at the boundary.
 void spell_boundary(Boundary& boundary);
 
 }  // namespace headroom

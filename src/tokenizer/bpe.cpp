@@ -10,9 +10,9 @@
 namespace headroom {
 namespace {
 
-// Up to this many symbols are merged by looking through all pairs each time.
+// Up to this many symbols are merged by scanning all pairs each time.
 constexpr size_t kFewSymbols = 24;
-// Words longer than this are cut where no merge can join.
+// Longer words are cut where no merge can cross.
 constexpr size_t kShortWord = 24;
 
 }  // namespace
@@ -58,8 +58,8 @@ void Bpe::read_fallback() {
   }
 }
 
-// The proof of TokenJoints needs that each symbol stands for the characters it is spelled with: not so for the unknown
-// token and the tokens of byte fallback, once merges use them.
+// The proof of TokenJoints requires that each symbol stands for the characters that spell it. That is not so if merges
+// use the unknown token or the tokens of byte fallback.
 void Bpe::find_joints() {
   bool spelled = true;
   for (const TokenMerge& merge : merges_.slots()) {
@@ -75,22 +75,22 @@ void Bpe::find_joints() {
 }
 
 bool Bpe::allows_cut(const Boundary& boundary) const {
-  // A word taken whole from the vocabulary needs no merges.
+  // With ignore_merges a whole word may be a token that merges would not make.
   return !ignore_merges_ && separates(boundary.left, boundary.right);
 }
 
-// Whether a word that is not taken whole can be encoded in two parts.
+// Whether a word that is not itself a token can be encoded in two parts.
 bool Bpe::separates(char32_t left, char32_t right) const {
   if (joints_.may_join(left, right)) return false;
-  // An unknown character may be fused with the one before it; one of the vocabulary, or one that falls back to bytes,
-  // is not.
+  // An unknown character may be fused with the one before it; one that is in the vocabulary or falls back to bytes is
+  // not.
   if (all_fallback_) return true;
   std::string character;
   append_utf8(right, character);
   return vocabulary_.find(character) != TokenVocabulary::kNone;
 }
 
-// The end of the part of a long word that begins at `begin`: where it may be cut next, or its end.
+// The end of the part of a long word that begins at `begin`: the next place to cut, or the end of the word.
 size_t Bpe::part_end(std::string_view word, size_t begin) const {
   if (bytes_) {
     for (size_t at = begin + 1; at < word.size(); ++at) {
@@ -154,7 +154,7 @@ void Bpe::encode_part(std::string_view part, TokenizerWorkspace& workspace, std:
   workspace.trim();
 }
 
-// Unknown characters met and not yet written: the tokens of byte fallback may overtake them, as in HF tokenizers.
+// Unknown characters that are read but not yet written: tokens of byte fallback may overtake them, as in HF tokenizers.
 struct Bpe::Unknown {
   bool pending = false;
 };
@@ -181,7 +181,7 @@ void Bpe::to_symbols(std::string_view part, std::vector<uint32_t>& ids) const {
   flush();
 }
 
-// A character that the vocabulary lacks: its bytes if each of them has a token, else the unknown token, else nothing.
+// A character that the vocabulary lacks: its bytes if each has a token, else the unknown token, else nothing.
 void Bpe::add_unknown(std::string_view character, Unknown& unknown, std::vector<uint32_t>& ids) const {
   const auto fallback = [&](char c) { return fallback_[static_cast<unsigned char>(c)]; };
   const bool has_bytes =
@@ -213,17 +213,17 @@ void Bpe::merge_few(std::vector<uint32_t>& ids) const {
   }
 }
 
-// A linked list of symbols and a heap of the pairs that have a merge; pairs that have changed since are skipped.
+// A linked list of symbols and a heap of pairs that have a merge; pairs that have changed are skipped.
 void Bpe::merge_many(TokenizerWorkspace& workspace) const {
   constexpr uint32_t kEnd = UINT32_MAX;
-  constexpr uint32_t kGone = UINT32_MAX - 1;  // as `next` of a symbol merged into its neighbour
+  constexpr uint32_t kGone = UINT32_MAX - 1;  // `next` of a symbol merged into its neighbour
   auto& symbols = workspace.symbols_;
   auto& queue = workspace.queue_;
   const auto count = static_cast<uint32_t>(workspace.ids_.size());
   symbols.clear();
   symbols.reserve(count);
   queue.clear();
-  queue.reserve(size_t{2} * count);  // each merge takes one pair out and puts at most two in
+  queue.reserve(size_t{2} * count);  // each merge removes one pair and adds at most two
   for (uint32_t i = 0; i < count; ++i)
     symbols.push_back({workspace.ids_[i], i == 0 ? kEnd : i - 1, i + 1 == count ? kEnd : i + 1});
   const auto merge_at = [&](uint32_t place) {

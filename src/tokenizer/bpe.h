@@ -14,17 +14,17 @@
 
 namespace headroom {
 
-// Joins neighbouring symbols of a word, those of the lowest rank first.
+// Merges neighbouring symbols of a word, lowest rank first.
 class Bpe final : public TokenModel {
  public:
-  // `bytes`: words are bytes, which the vocabulary spells by their symbols. `file` must outlive the object.
-  // Throws Error(format) naming the place.
+  // `bytes`: words are bytes, which the vocabulary spells with byte symbols. `file` must outlive the object. Throws
+  // Error(format) naming the place.
   Bpe(const Component& model, const TokenizerJson& file, bool bytes);
 
-  // Whether the options of a BPE model allow words given as bytes.
+  // Whether the options of a BPE model allow words as bytes.
   static bool takes_bytes(const Component& model);
 
-  // Appends the ids of a word. Takes time n log n in its length.
+  // Appends the ids of a word. O(n log n) in its length.
   void encode(TokenModelWord word, double& score, TokenizerWorkspace& workspace,
               std::vector<int32_t>& ids) const override;
   bool allows_cut(const Boundary& boundary) const override;
@@ -51,7 +51,7 @@ class Bpe final : public TokenModel {
   bool fuse_unknown_ = false;
   bool ignore_merges_ = false;
   bool byte_fallback_ = false;
-  bool all_fallback_ = false;  // there is a token for every byte
+  bool all_fallback_ = false;  // every byte has a token
   uint32_t unknown_id_ = kNone;
   std::array<uint32_t, 256> first_ids_;  // id of a byte, or of an ASCII character
   std::array<uint32_t, 256> fallback_;   // id of <0xNN>

@@ -8,7 +8,7 @@
 
 namespace headroom {
 
-// Byte -> code point: printable Latin-1 stands for itself, the other 68 bytes are U+0100.. in their order.
+// Byte -> code point: printable Latin-1 stands for itself, the other 68 bytes are U+0100 and on, in order.
 constexpr std::array<char32_t, 256> byte_symbols() {
   std::array<char32_t, 256> symbols{};
   char32_t next = 0x100;
@@ -21,7 +21,7 @@ constexpr std::array<char32_t, 256> byte_symbols() {
 
 inline constexpr std::array<char32_t, 256> kByteSymbols = byte_symbols();
 
-// The byte that a character stands for, -1 when none.
+// The byte that a symbol stands for, or -1.
 int byte_of_symbol(char32_t symbol);
 
 // Appends the symbols of the bytes to `out`.

@@ -1,4 +1,4 @@
-// A set of code points, as a regular expression names it.
+// A set of code points, as a regular expression describes it.
 #pragma once
 
 #include <array>
@@ -9,20 +9,20 @@
 
 namespace headroom {
 
-// Built once by the parser of patterns, then immutable.
+// Built by the pattern parser, then immutable.
 class CharSet {
  public:
   void add_range(char32_t first, char32_t last) { ranges_.push_back({first, last}); }
   void add_categories(uint16_t categories) { categories_ |= categories; }
-  // \s \w, and with `inside` false \S \W.
+  // \s \w; with `inside` false \S \W.
   void add_spaces(bool inside) { (inside ? spaces_ : other_than_spaces_) = true; }
   void add_words(bool inside) { (inside ? words_ : other_than_words_) = true; }
-  // The set is a class in brackets, where \w is narrower.
+  // Makes the set a class in brackets, where \w is narrower.
   void put_in_brackets() { in_brackets_ = true; }
   void negate() { negated_ = !negated_; }
-  // Takes the upper and lower case of ASCII letters for the same, and what Unicode folds to them (U+017F, U+212A).
+  // Treats upper and lower case of ASCII letters as equal, also what Unicode folds to them (U+017F, U+212A).
   void ignore_case() { ignores_case_ = true; }
-  // Computes the table for ASCII; call it when the set is complete.
+  // Computes the table for ASCII; call it once the set is complete.
   void seal();
 
   bool contains(char32_t code) const {

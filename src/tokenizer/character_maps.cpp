@@ -1,5 +1,5 @@
-// What normalizers do to single characters. The sets are those of HF tokenizers 0.23, whose normalizers follow several
-// versions of Unicode.
+// What normalizers do to single characters. The sets are those of HF tokenizers 0.23, whose normalizers follow
+// different versions of Unicode.
 #include "tokenizer/normalizer_steps.h"
 #include "tokenizer/unicode.h"
 #include "tokenizer/utf8.h"
@@ -52,7 +52,7 @@ void strip_bert_accent(char32_t code, std::string& out) {
 
 void lowercase_character(char32_t code, std::string& out) {
   if (code == 0x130)
-    out += "i\u0307";  // the only one that becomes two
+    out += "i\u0307";  // the only one that becomes two characters
   else
     append_utf8(lower_case(code), out);
 }

@@ -1,4 +1,4 @@
-// Reading of the components of a tokenizer.json (normalizer, pre_tokenizer, ...) with errors that name the place.
+// Reads the components of a tokenizer.json (normalizer, pre_tokenizer, ...), with errors that name the place.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace headroom {
 
-// A JSON value and where it stands, as "FILE: normalizer.normalizers[1]".
+// A JSON value and its place: "FILE: normalizer.normalizers[1]".
 class Component {
  public:
   Component(const Json& value, std::string place) : value_(&value), place_(std::move(place)) {}
@@ -16,22 +16,22 @@ class Component {
   const std::string& place() const { return place_; }
   const Json& value() const { return *value_; }
 
-  // The text of its member "type". Throws Error(format) when it is not an object or has none.
+  // The text of its member "type". Throws Error(format) if it is not an object or has none.
   std::string type() const;
   bool has(const char* key) const { return value_->is_object() && value_->contains(key) && !value_->at(key).is_null(); }
-  // Required members and members with a default. Throw Error(format) naming the member when it is of another type.
+  // Required members, and members with a default. Throw Error(format) naming the member if it has another type.
   Component member(const char* key) const;
   std::string text(const char* key) const;
   bool flag(const char* key, bool otherwise) const;
   // A number from 0 to 2^31 - 1.
   int32_t number(const char* key) const;
   int32_t number(const char* key, int32_t otherwise) const { return has(key) ? number(key) : otherwise; }
-  // The single code point of a text member.
+  // A text member that is a single code point.
   char32_t character(const char* key) const;
   // The elements of a list member.
   std::vector<Component> list(const char* key) const;
 
-  // Throws Error(format): this component is malformed, or is of a type that is not supported.
+  // Throw Error(format): this component is malformed, or its type is not supported.
   [[noreturn]] void refuse(std::string_view problem) const;
   [[noreturn]] void refuse_type(std::string_view supported) const;
 

@@ -18,7 +18,7 @@ constexpr size_t kMaxContentBytes = 64;
 
 using Stages = std::vector<std::unique_ptr<DecoderStage>>;
 
-// Hands what leaves a stage to the stages from `next` on, and what leaves the last one to a text.
+// Passes the output of a stage to the stages from `next` on, and appends that of the last one to a text.
 class RestOfChain final : public DecoderOutput {
  public:
   RestOfChain(const Stages& stages, size_t next, std::string& text) : stages_(stages), next_(next), text_(text) {}
@@ -37,7 +37,7 @@ class RestOfChain final : public DecoderOutput {
   std::string& text_;
 };
 
-// Does nothing to a token, or to the piece of one.
+// Passes a token on, or a piece of one.
 class FuseStage final : public DecoderStage {
  public:
   void take(std::string_view token, DecoderOutput& out) override { out.token(token); }
@@ -110,7 +110,7 @@ void DecoderPlan::add(const Component& component, int depth) {
   steps_.push_back(std::move(step));
 }
 
-// `pieces`: the stage gets the pieces of a single token.
+// `pieces`: the stage receives the pieces of a single token.
 std::unique_ptr<DecoderStage> DecoderPlan::make_stage(const Step& step, bool pieces) {
   std::unique_ptr<DecoderStage> stage;
   switch (step.kind) {
@@ -173,7 +173,7 @@ int64_t DecoderPlan::memory_bytes() const {
 
 std::optional<DecoderPlan::LeadingSpaces> DecoderPlan::leading_spaces() const {
   LeadingSpaces leading;
-  bool pieces = false, bytes = false;  // what earlier steps have made of the tokens
+  bool pieces = false, bytes = false;  // what earlier steps made of the tokens
   if (!has_decoder_) return std::nullopt;
   for (const Step& step : steps_) {
     switch (step.kind) {

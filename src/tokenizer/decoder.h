@@ -13,19 +13,18 @@
 
 namespace headroom {
 
-// One step of a decoder, with the state that a text being decoded needs. Tokens come in one after the other; what has
-// become certain goes out. After Fuse and ByteLevel the text is a single token, which comes in pieces.
+// One step of a decoder, with its state for the text being decoded. Tokens come in one by one; what has become certain
+// goes out. After Fuse and ByteLevel the text is a single token, which comes in pieces.
 class DecoderStage {
  public:
   virtual ~DecoderStage() = default;
-  // Takes the next token, or the next piece of the only token, and gives what is certain to `next` (null: append to
-  // `out`).
+  // Takes the next token, or the next piece of the only token, and passes what is certain to `out`.
   virtual void take(std::string_view token, class DecoderOutput& out) = 0;
-  // The text ends: gives the rest. The stage is then as new.
+  // Ends the text: passes the rest. The stage is then ready for another text.
   virtual void finish(DecoderOutput& out) = 0;
 };
 
-// Where a stage gives its tokens.
+// Receives the tokens of a stage.
 class DecoderOutput {
  public:
   virtual void token(std::string_view text) = 0;
@@ -34,10 +33,10 @@ class DecoderOutput {
   ~DecoderOutput() = default;
 };
 
-// What a tokenizer.json says about its decoder; stages are made from it for each text.
+// What a tokenizer.json says about its decoder; it makes the stages for each text.
 class DecoderPlan {
  public:
-  // Without a decoder tokens are joined with spaces.
+  // Without a decoder, tokens are joined with spaces.
   DecoderPlan() = default;
   // Throws Error(format) naming the place.
   static DecoderPlan read(const Component& component);
@@ -45,14 +44,14 @@ class DecoderPlan {
   std::vector<std::unique_ptr<DecoderStage>> make_stages() const;
   int64_t memory_bytes() const;
 
-  // Spaces that a text loses at its beginning.
+  // Spaces that are removed at the beginning of a text.
   struct LeadingSpaces {
     int32_t count = 0;
     bool only_of_first_token = false;
   };
-  // Nothing where what a token becomes depends on the tokens around it, but for the spaces at the beginning.
+  // Empty if a token's text depends on the tokens around it in any other way than by these spaces.
   std::optional<LeadingSpaces> leading_spaces() const;
-  // The bytes that a token becomes behind others. Where leading_spaces() has a value.
+  // The bytes of a token that is not the first. Only if leading_spaces() has a value.
   std::string bytes_of(std::string_view token) const;
 
  private:
@@ -61,8 +60,8 @@ class DecoderPlan {
     Kind kind;
     std::shared_ptr<const Pattern> pattern;  // replace by pattern
     std::string replaced;                    // replace
-    std::string content;                     // replace: what is put in; strip: the character; word_piece: the prefix
-    int32_t start = 0;                       // strip: how many at most
+    std::string content;                     // replace: the replacement; strip: the character; word_piece: the prefix
+    int32_t start = 0;                       // strip: at most this many at the beginning
     int32_t stop = 0;
     char32_t character = 0;    // metaspace
     bool drops_first = false;  // metaspace: the first token loses its replacements
@@ -79,9 +78,9 @@ class DecoderPlan {
 class DecoderChain {
  public:
   explicit DecoderChain(const DecoderPlan& plan) : stages_(plan.make_stages()) {}
-  // Appends to `out` what is certain after one more token.
+  // Appends to `out` what is certain after another token.
   void take(std::string_view token, std::string& out);
-  // Appends the rest; the chain is then as new.
+  // Appends the rest; the chain is then ready for another text.
   void finish(std::string& out);
 
  private:

@@ -1,4 +1,4 @@
-// The stages that decoders are made of.
+// The stages of decoders.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,7 @@ class JoinStage final : public DecoderStage {
   bool first_ = true;
 };
 
-// Byte symbols -> text; bytes that are not UTF-8 become U+FFFD, one for each longest part that could have begun a
-// character.
+// Byte symbols -> text; invalid UTF-8 becomes U+FFFD, one for each longest part that could begin a character.
 class ByteLevelStage final : public DecoderStage {
  public:
   void take(std::string_view token, DecoderOutput& out) override;
@@ -29,7 +28,7 @@ class ByteLevelStage final : public DecoderStage {
   std::string held_;
 };
 
-// Runs of tokens <0xNN> -> the text that their bytes are, or U+FFFD for each of them.
+// Runs of tokens <0xNN> -> the text of their bytes, or U+FFFD for each of them if it is not UTF-8.
 class ByteFallbackStage final : public DecoderStage {
  public:
   void take(std::string_view token, DecoderOutput& out) override;
@@ -39,7 +38,7 @@ class ByteFallbackStage final : public DecoderStage {
   std::string bytes_;
 };
 
-// Changes every token by itself.
+// Maps each token separately.
 class MapStage final : public DecoderStage {
  public:
   using Map = std::function<std::string(std::string_view token, bool first)>;
@@ -64,11 +63,11 @@ class StripPiecesStage final : public DecoderStage {
   std::string character_;
   int32_t start_;
   int32_t stop_;
-  int32_t left_;      // characters that may still be removed at the beginning
-  std::string held_;  // what may be removed at the end
+  int32_t left_;      // how many more may be removed at the beginning
+  std::string held_;  // what may still be removed at the end
 };
 
-// Gives a token that comes in pieces to another stage as a whole, at the end.
+// Collects the pieces of a token and passes the whole token to another stage at the end.
 class WholeStage final : public DecoderStage {
  public:
   explicit WholeStage(std::unique_ptr<DecoderStage> inner) : inner_(std::move(inner)) {}
@@ -80,17 +79,17 @@ class WholeStage final : public DecoderStage {
   std::string held_;
 };
 
-// A token of WordPiece: what goes on a word without the prefix, others after a space unless they are the first. With
+// A token of WordPiece: without the prefix if it continues a word, else after a space unless it is the first. With
 // `cleans_up`, English punctuation and contractions lose the space before them.
 std::string join_word_piece(std::string_view token, std::string_view prefix, bool first, bool cleans_up);
 
-// The byte that <0xNN> names, -1 for other tokens.
+// The byte of a token <0xNN>, -1 for other tokens.
 int fallback_byte(std::string_view token);
 
-// The bytes of a token in byte symbols; the token itself when one of its characters is none.
+// The bytes that a token's byte symbols stand for; the token itself if it has any other character.
 std::string bytes_of_token(std::string_view token);
 
-// A whole token without up to `start` and `stop` of the character at its ends.
+// A whole token with up to `start` and `stop` occurrences of the character removed at its two ends.
 std::string strip_token(std::string_view token, std::string_view character, int32_t start, int32_t stop);
 
 }  // namespace headroom

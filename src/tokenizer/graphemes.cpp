@@ -32,7 +32,7 @@ bool hangul_joins(Class left, Class right) {
 
 bool is_line_end(char32_t left, char32_t right) { return left == '\r' && right == '\n'; }
 
-// What the rules that look further back than one character need to know of a cluster so far.
+// What the rules that look back further than one character need to know about a cluster so far.
 class Before {
  public:
   void take(Class c) {

@@ -1,4 +1,4 @@
-// Extended grapheme clusters (UAX #29, Unicode 17.0): what a reader takes for one character.
+// Extended grapheme clusters (UAX #29, Unicode 17.0): what readers perceive as one character.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace headroom {
 
-// Grapheme_Cluster_Break with what Indic_Conjunct_Break tells apart; the order is that of the generated tables.
+// Grapheme_Cluster_Break refined by Indic_Conjunct_Break, in the order of the generated tables.
 enum class GraphemeClass : uint8_t {
   other,
   control,
@@ -28,11 +28,11 @@ enum class GraphemeClass : uint8_t {
 
 GraphemeClass grapheme_class(char32_t code);
 
-// Where the cluster that begins at byte `at` of valid UTF-8 ends (at < text.size()). Pairs of regional indicators count
+// The end of the cluster that begins at byte `at` of valid UTF-8 (at < text.size()). Pairs of regional indicators count
 // as two clusters.
 size_t grapheme_end(std::string_view text, size_t at);
 
-// Whether a cluster ends between these neighbours whatever is around them.
+// Whether a cluster ends between these neighbours in every context.
 bool graphemes_always_break(char32_t left, char32_t right);
 
 }  // namespace headroom

@@ -17,7 +17,7 @@ constexpr std::string_view kQwen2Pattern =
 constexpr std::string_view kLlama3Pattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
-// What these patterns tell apart. `end` stands for the end of the text.
+// The kinds of characters that these patterns distinguish; `end` is the end of the text.
 enum class Kind : uint8_t { letter, number, space, newline, other, end };
 
 Kind kind_of(char32_t code) {
@@ -57,13 +57,13 @@ Seen look(std::string_view text, size_t at) {
 
 bool is_white(Kind kind) { return kind == Kind::space || kind == Kind::newline; }
 
-// The end of the run of characters of one kind that begins at `at`.
+// The end of the run of characters of this kind that begins at `at`.
 size_t skip(std::string_view text, size_t at, Kind kind) {
   for (Seen seen = look(text, at); seen.kind == kind; seen = look(text, at)) at += seen.bytes;
   return at;
 }
 
-// The end of 's 't 're 've 'm 'll 'd at `at`, or `at` itself.
+// The end of 's 't 're 've 'm 'll 'd at `at`, else `at`.
 size_t skip_contraction(std::string_view text, size_t at, bool any_case) {
   const auto letter = [&](size_t offset) {
     if (at + offset >= text.size()) return '\0';
@@ -78,7 +78,7 @@ size_t skip_contraction(std::string_view text, size_t at, bool any_case) {
   return at;
 }
 
-// \s+(?!\S)|\s+ at white space: all of it, but for the last character when something follows.
+// \s+(?!\S)|\s+ at white space: all of it, except the last of several characters if something follows.
 size_t skip_white(std::string_view text, size_t at) {
   size_t end = at, last = at;
   for (Seen seen = look(text, end); is_white(seen.kind); seen = look(text, end)) {
@@ -99,7 +99,7 @@ size_t scan_gpt2(std::string_view text, size_t at) {
   return skip(text, start + first.bytes, first.kind);
 }
 
-// \s*[\r\n]+|\s+(?!\S)|\s+ : up to the last newline of the white space if it has one.
+// \s*[\r\n]+|\s+(?!\S)|\s+ : up to the last newline of the white space if there is one.
 size_t skip_lines_or_white(std::string_view text, size_t at) {
   size_t end = at, after_newline = at;
   for (Seen seen = look(text, end); is_white(seen.kind); seen = look(text, end)) {

@@ -6,7 +6,7 @@
 
 namespace headroom {
 
-// Which scanner a pattern has.
+// The scanner of a pattern.
 enum class KnownPattern {
   none,
   gpt2,    // also the pattern of the pre-tokenizer ByteLevel
@@ -20,7 +20,7 @@ extern const std::string_view kGpt2Pattern;
 // The scanner for a pattern text, `none` if it has none.
 KnownPattern recognise_pattern(std::string_view text);
 
-// Where the match that begins at byte `at` of valid UTF-8 ends (at < text.size()). These patterns match at every place.
+// The end of the match that begins at byte `at` of valid UTF-8 (at < text.size()). These patterns match everywhere.
 size_t scan_known_pattern(KnownPattern pattern, std::string_view text, size_t at);
 
 }  // namespace headroom

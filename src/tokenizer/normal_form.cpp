@@ -13,7 +13,7 @@ using namespace unicode;
 // Hangul syllables are composed by arithmetic (The Unicode Standard, section 3.12).
 constexpr char32_t kSyllables = 0xAC00, kLeads = 0x1100, kVowels = 0x1161, kTrails = 0x11A7;
 constexpr char32_t kLeadCount = 19, kVowelCount = 21, kTrailCount = 28, kSyllableCount = 11172;
-// No character below U+00A0 decomposes, none below U+0300 has a combining class or composes with what precedes it.
+// No character below U+00A0 decomposes; none below U+0300 has a combining class or composes with the one before it.
 constexpr char32_t kFirstDecomposable = 0xA0, kFirstCombining = 0x300;
 
 const CanonicalPair* find_pair(char32_t code) {
@@ -110,7 +110,7 @@ void NormalFormConverter::decompose(char32_t code, std::vector<Mark>& out) const
   out.push_back({code, combining_class(code)});
 }
 
-// The composition of two characters, 0 without one.
+// The composition of two characters, or 0.
 char32_t NormalFormConverter::compose(char32_t first, char32_t second) const {
   if (first - kLeads < kLeadCount && second - kVowels < kVowelCount)
     return kSyllables + ((first - kLeads) * kVowelCount + (second - kVowels)) * kTrailCount;
@@ -129,8 +129,8 @@ char32_t NormalFormConverter::compose(char32_t first, char32_t second) const {
 
 void NormalFormConverter::compose_all(std::vector<Mark>& marks) const {
   size_t kept = 0;
-  size_t starter = marks.size();  // place of the last starter among the kept ones; marks.size(): none yet
-  uint8_t last_class = 0;         // combining class of the last kept mark after the starter, 0: none
+  size_t starter = marks.size();  // index of the last starter among the kept ones; marks.size(): none yet
+  uint8_t last_class = 0;         // combining class of the last kept mark after the starter; 0: none
   for (size_t i = 0; i < marks.size(); ++i) {
     const Mark mark = marks[i];
     const bool blocked = last_class != 0 && last_class >= mark.combining;
@@ -161,7 +161,7 @@ void NormalFormConverter::flush(std::vector<Mark>& pending, std::string& out) co
   pending.clear();
 }
 
-// Whether nothing before the character that decomposes to `parts` can combine with it, nor be reordered past it.
+// Whether nothing before the character that decomposes to `parts` can combine with it or be reordered past it.
 bool NormalFormConverter::begins_segment(const std::vector<Mark>& parts) const {
   const char32_t first = parts.front().code;
   if (parts.front().combining != 0) return false;
@@ -180,7 +180,7 @@ bool NormalFormConverter::keeps_apart(char32_t left, char32_t right) const {
   return begins_segment(parts);
 }
 
-// Whether `code` never changes, never combines with a neighbour, and keeps those on its two sides apart.
+// Whether `code` never changes, never combines with a neighbour, and separates its neighbours from each other.
 bool NormalFormConverter::is_inert(char32_t code) const {
   std::vector<Mark> parts;
   decompose(code, parts);

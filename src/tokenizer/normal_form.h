@@ -9,18 +9,18 @@ namespace headroom {
 
 enum class NormalForm { nfc, nfd, nfkc, nfkd };
 
-// Normalizes texts to one form. Const members may be called from several threads.
+// Normalizes texts to one form. Const members are thread-safe.
 class NormalFormConverter {
  public:
   explicit NormalFormConverter(NormalForm form);
 
   NormalForm form() const { return form_; }
 
-  // The normal form of valid UTF-8. The part before the first character that could change is copied as it is.
+  // The normal form of valid UTF-8. The part before the first character that could change is copied unchanged.
   std::string convert(std::string_view utf8) const;
 
-  // Whether neighbours are normalized alike together and apart, the left one as if it stood alone, and the right one's
-  // normal form beginning as if it stood alone.
+  // Whether cutting between these neighbours never changes the normal form, the left one is normalized as if it were
+  // alone, and the right one's normal form begins as if it were alone.
   bool keeps_apart(char32_t left, char32_t right) const;
 
   // Heap bytes held.

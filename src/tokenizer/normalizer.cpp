@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMaxDepth = 8;
 constexpr size_t kMaxSteps = 32;
-// Texts put in for others, so that a hostile file cannot make a text grow without bound.
+// Limits for replacement texts, so that a hostile file cannot make a text grow without bound.
 constexpr size_t kMaxContentBytes = 64;
 constexpr int64_t kMostGrowth = 4096;
 
@@ -40,7 +40,7 @@ std::optional<NormalForm> form_of_name(std::string_view name) {
   return std::nullopt;
 }
 
-// A step that is named and has no options, null when there is none of that name.
+// The step of this name that has no options, or null.
 std::unique_ptr<const NormalizerStep> plain_step(std::string_view name) {
   if (const auto form = form_of_name(name)) return std::make_unique<FormStep>(*form);
   if (name == "Lowercase") return std::make_unique<CharacterStep>(lowercase_character, 2);

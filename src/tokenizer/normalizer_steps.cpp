@@ -28,7 +28,7 @@ bool FormStep::allows_cut(const Boundary& boundary, BoundaryChoices& after) cons
 }
 
 int64_t FormStep::growth() const {
-  // Most bytes that one byte becomes: U+0390 (2 -> 6 bytes), and with compatibility U+FDFA (3 -> 33 bytes).
+  // The most bytes that one byte becomes: U+0390 (2 -> 6 bytes), and with compatibility U+FDFA (3 -> 33 bytes).
   return converter_.form() == NormalForm::nfkc || converter_.form() == NormalForm::nfkd ? 11 : 3;
 }
 
@@ -52,7 +52,7 @@ std::string ReplaceStep::apply(std::string text, bool) const {
   return result;
 }
 
-// Nothing that is put in stands for the first of several characters.
+// A replacement for several characters does not stand for the first of them.
 bool ReplaceStep::drops_front(std::string_view text) const {
   size_t bytes = 0;
   if (pattern_) {
@@ -64,7 +64,7 @@ bool ReplaceStep::drops_front(std::string_view text) const {
   return bytes > 0 && (content_.empty() || decode_utf8(text, 0).bytes < bytes);
 }
 
-// Adds what a character beside the boundary may become; false when that is not known.
+// Adds what a character next to the boundary may become; false if that is unknown.
 bool ReplaceStep::choose(char32_t code, bool left, std::string& choices) const {
   const std::string character = spelled(code);
   const bool whole = !pattern_ && replaced_ == character;
@@ -107,7 +107,7 @@ std::string StripEndsStep::apply(std::string text, bool continued) const {
   return text;
 }
 
-// A character that stays keeps what is stripped on its two sides apart.
+// A left character that is not white space stays, and separates what is stripped on its two sides.
 bool StripEndsStep::allows_cut(const Boundary& boundary, BoundaryChoices& after) const {
   after.add(boundary.left, boundary.right);
   return !unicode::is_space(boundary.left);

@@ -23,7 +23,7 @@ class FormStep final : public NormalizerStep {
   NormalFormConverter converter_;
 };
 
-// Puts a text in front of one that is not empty.
+// Prepends a text to texts that are not empty.
 class PrependStep final : public NormalizerStep {
  public:
   explicit PrependStep(std::string content) : content_(std::move(content)) {}
@@ -51,11 +51,11 @@ class ReplaceStep final : public NormalizerStep {
   bool choose(char32_t code, bool left, std::string& choices) const;
 
   std::optional<Pattern> pattern_;
-  std::string replaced_;  // without a pattern
+  std::string replaced_;  // if there is no pattern
   std::string content_;
 };
 
-// Takes white space off the ends.
+// Strips white space at the ends.
 class StripEndsStep final : public NormalizerStep {
  public:
   StripEndsStep(bool left, bool right) : left_(left), right_(right) {}
@@ -68,10 +68,10 @@ class StripEndsStep final : public NormalizerStep {
   bool right_;
 };
 
-// Replaces each character by itself.
+// Maps each character separately.
 class CharacterStep final : public NormalizerStep {
  public:
-  // Appends what becomes of a character, perhaps nothing; at most `growth` bytes per byte.
+  // Appends what a character becomes, perhaps nothing; at most `growth` bytes per byte.
   using Map = void (*)(char32_t code, std::string& out);
   explicit CharacterStep(Map map, int64_t growth = 1) : map_(map), growth_(growth) {}
   std::string apply(std::string text, bool) const override;
@@ -84,8 +84,8 @@ class CharacterStep final : public NormalizerStep {
   int64_t growth_;
 };
 
-// What the normalizers of these names do to a character: BertNormalizer's clean_text, handle_chinese_chars and
-// strip_accents (after NFD); Lowercase, StripAccents, Nmt.
+// How these normalizers map a character: BertNormalizer's clean_text, handle_chinese_chars and strip_accents (after
+// NFD); Lowercase, StripAccents, Nmt.
 void clean_character(char32_t code, std::string& out);
 void space_chinese_character(char32_t code, std::string& out);
 void strip_bert_accent(char32_t code, std::string& out);

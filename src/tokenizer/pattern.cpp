@@ -12,7 +12,7 @@ constexpr size_t kMaxLiteralBytes = 512;
 
 }  // namespace
 
-// Turns the tree into instructions.
+// Compiles the tree to instructions.
 class Pattern::Compiler {
  public:
   Compiler(Pattern& pattern, const std::string& place) : program_(pattern.program_), place_(place) {}
@@ -112,7 +112,7 @@ class Pattern::Compiler {
   const std::string& place_;
 };
 
-// Runs the program over one text, with an explicit stack for what is still to be tried.
+// Runs the program over one text, with an explicit stack of alternatives still to try.
 class Pattern::Matcher {
  public:
   Matcher(const Pattern& pattern, std::string_view text)
@@ -121,7 +121,7 @@ class Pattern::Matcher {
         steps_left_(1'000'000 + 256 * text.size()),
         most_frames_(100'000 + 4 * text.size()) {}
 
-  // The end of the match of the program from `pc` at `at`, or nothing.
+  // The end of the match of the program from `pc` at `at`, if any.
   std::optional<size_t> run(uint32_t pc, size_t at) {
     const size_t base = frames_.size();
     for (;;) {
@@ -136,7 +136,7 @@ class Pattern::Matcher {
   }
 
  private:
-  // Something to try later: the program from `pc` at `at`, and then at each character start down to `low`.
+  // Alternatives to try later: the program from `pc` at `at`, and then at each earlier character start down to `low`.
   struct Frame {
     uint32_t pc;
     size_t at;
@@ -163,7 +163,7 @@ class Pattern::Matcher {
     return true;
   }
 
-  // Takes one step; false when the way ends here.
+  // Takes one step; false if this path fails.
   bool step(const Instruction& instruction, uint32_t& pc, size_t& at) {
     switch (instruction.code) {
       case Code::set: {  // one character of `set`
@@ -176,19 +176,19 @@ class Pattern::Matcher {
       }
       case Code::loop:
         return step_loop(instruction, pc, at);
-      case Code::split:  // `first`, later `second`; with `flag` the other way round
+      case Code::split:  // tries `first`, later `second`; with `flag` in the other order
         frames_.push_back({instruction.flag ? instruction.first : instruction.second, at, at});
         pc = instruction.flag ? instruction.second : instruction.first;
         return true;
       case Code::jump:
         pc = instruction.first;
         return true;
-      case Code::look: {  // assertion of kind `first`, negated with `flag`; goes on at `second`
+      case Code::look: {  // assertion of kind `first`, negated with `flag`; continues at `second`
         const bool holds = assertion_holds(instruction, pc, at);
         pc = instruction.second;
         return holds != instruction.flag;
       }
-      case Code::atomic: {  // the body that follows, its first match only; goes on at `second`
+      case Code::atomic: {  // the first match of the body that follows, only; continues at `second`
         const std::optional<size_t> end = run(pc + 1, at);
         pc = instruction.second;
         if (end) at = *end;
@@ -200,7 +200,7 @@ class Pattern::Matcher {
     return false;
   }
 
-  // From `first` to `second` characters of `set`, as many as there are; gives them back one by one unless `flag`.
+  // From `first` to `second` characters of `set`, greedily; backtracks one character at a time unless `flag`.
   bool step_loop(const Instruction& instruction, uint32_t& pc, size_t& at) {
     const CharSet& set = pattern_.sets_[instruction.set];
     size_t low = at;
@@ -305,7 +305,7 @@ bool Pattern::keeps_apart(char32_t left, char32_t right) const {
   for (const PatternFacts::Neighbours& pair : facts_.neighbours)
     if (in(pair.left, left) && in(pair.right, right)) return false;
   for (const PatternFacts::Assertion& assertion : facts_.assertions) {
-    bool reached = false;  // whether it may be evaluated between the two, `left` being part of the match
+    bool reached = false;  // whether it may be evaluated between the two, with `left` in the match
     for (const uint16_t set : assertion.before) reached = reached || in(set, left);
     switch (assertion.kind) {
       case PatternAssertion::ahead:

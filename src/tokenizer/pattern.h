@@ -1,4 +1,4 @@
-// Regular expressions of tokenizers: the part of Oniguruma's syntax (Ruby flavour) that they use, on Unicode 16.0.
+// Regular expressions of tokenizers: the part of Oniguruma's syntax (Ruby flavour) that they use, with Unicode 16.0.
 #pragma once
 
 #include <cstddef>
@@ -15,38 +15,38 @@
 
 namespace headroom {
 
-// The bytes begin..end of a match.
+// A match is the bytes [begin, end).
 struct PatternMatch {
   size_t begin;
   size_t end;
 };
 
-// A compiled pattern. Immutable; may be used from several threads.
+// A compiled pattern. Immutable and thread-safe.
 class Pattern {
  public:
   // Supports literals, classes, \p{..} of general categories, \s \w \d, groups, (?i:..), alternation, greedy, lazy and
   // possessive repetition, lookahead, one-character lookbehind, ^ $ \A \z. Throws Error(format) naming `place` and what
-  // is not supported; a pattern that matches the empty text is refused too.
+  // is not supported; also for a pattern that matches the empty text.
   static Pattern compile(std::string_view text, const std::string& place);
 
-  // A pattern that matches `text` itself. Throws Error(format) naming `place` when it is empty or long.
+  // A pattern that matches `text` literally. Throws Error(format) naming `place` if the text is empty or too long.
   static Pattern literal(std::string_view text, const std::string& place);
 
-  // The leftmost match at or after byte `from` of valid UTF-8. The known patterns of GPT-2, Llama 3 and Qwen2 run as
-  // scanners. Throws Error(run) when matching needs an unreasonable number of steps.
+  // The leftmost match at or after byte `from` of valid UTF-8. The patterns of GPT-2, Llama 3 and Qwen2 have scanners
+  // of their own. Throws Error(run) if matching needs an unreasonable number of steps.
   std::optional<PatternMatch> find(std::string_view text, size_t from) const;
 
-  // The same by the general matcher only.
+  // The same without those scanners.
   std::optional<PatternMatch> find_generally(std::string_view text, size_t from) const;
 
-  // Whether, wherever `left` and `right` are neighbours, no match holds both, and matches on either side are those of
-  // the two parts taken alone.
+  // Whether, wherever `left` and `right` are neighbours, no match contains both, and the matches on either side are
+  // those of the two parts alone.
   bool keeps_apart(char32_t left, char32_t right) const;
 
   // Whether a search that reaches `code` always finds a match that begins there.
   bool always_matches(char32_t code) const;
 
-  // Whether some set of the pattern holds `code`: if not, no match does.
+  // Whether a set of the pattern contains `code`: if not, no match does.
   bool mentions(char32_t code) const;
 
   // Heap bytes held, roughly.
@@ -54,7 +54,7 @@ class Pattern {
 
  private:
   enum class Code : uint8_t { set, loop, split, jump, look, atomic, match };
-  // What each field means is said where the matcher runs the instruction.
+  // The fields are explained where the matcher runs the instruction.
   struct Instruction {
     Code code;
     bool flag = false;

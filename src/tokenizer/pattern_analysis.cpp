@@ -11,13 +11,12 @@ void append(std::vector<uint32_t>& to, const std::vector<uint32_t>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
-// Keeps the first occurrence of each.
 void make_unique(std::vector<uint32_t>& positions) {
   std::sort(positions.begin(), positions.end());
   positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
 }
 
-// The single set that a lookahead's body is, or null.
+// The set, if a lookahead's body is a single one; else null.
 const PatternNode* single_set(const PatternNode& body) {
   const PatternNode* node = &body;
   while (node->kind == PatternNode::Kind::sequence && node->children.size() == 1) node = node->children[0].get();
@@ -147,7 +146,7 @@ PatternAnalysis::Lone PatternAnalysis::lone(const PatternNode& node) {
   return {};
 }
 
-// One child takes the character, the others nothing; those before it must be willing to give it back.
+// One child matches the character, the others nothing; those before it must be able to give it back.
 PatternAnalysis::Lone PatternAnalysis::lone_sequence(const PatternNode& node) {
   std::vector<Lone> parts;
   for (const auto& child : node.children) parts.push_back(lone(*child));

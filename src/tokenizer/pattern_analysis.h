@@ -1,4 +1,4 @@
-// What can be said of a pattern's matches without running it.
+// Facts about a pattern's matches, found without running it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace headroom {
 
-// Sets are given by their place in the list of sets of the pattern.
+// Sets are given by their index in the pattern's list of sets.
 struct PatternFacts {
   // Sets that may match neighbouring characters of one match.
   struct Neighbours {
@@ -18,34 +18,34 @@ struct PatternFacts {
   };
   struct Assertion {
     PatternAssertion kind;
-    bool far;                      // looks at more than one character
-    uint16_t set;                  // the character looked at
-    bool begins;                   // may stand where a match begins
+    bool far;                      // may look at more than one character
+    uint16_t set;                  // the set of the character that it looks at
+    bool begins;                   // may be evaluated where a match begins
     std::vector<uint16_t> before;  // sets that may match right before it
   };
   std::vector<Neighbours> neighbours;
   std::vector<Assertion> assertions;
-  std::vector<uint16_t> lone;  // sets one character of which is a whole match, whatever follows
+  std::vector<uint16_t> lone;  // sets of which one character is a match whatever follows
 };
 
-// Follows the construction of Glushkov's automaton: which positions come first, last and after one another.
+// Like the construction of Glushkov's automaton: which positions can be first, last, and next to each other.
 class PatternAnalysis {
  public:
   explicit PatternAnalysis(const PatternNode& root);
 
   bool matches_empty() const { return matches_empty_; }
-  // Whether something that can be empty is repeated.
+  // Whether something that may be empty is repeated.
   bool repeats_empty() const { return repeats_empty_; }
   PatternFacts take_facts() && { return std::move(facts_); }
 
  private:
-  // Positions are sets, and above kAssertion the assertions.
+  // Positions are sets or, from kAssertion on, assertions.
   struct Ends {
     bool nullable = true;
     std::vector<uint32_t> first;
     std::vector<uint32_t> last;
   };
-  // Sets that suffice alone, and whether the node may match nothing without looking at what follows.
+  // Sets of which one character suffices, and whether the node may match nothing without looking at what follows.
   struct Lone {
     bool nullable = true;
     bool gives_back = true;  // not possessive

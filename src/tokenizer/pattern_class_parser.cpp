@@ -42,7 +42,7 @@ constexpr std::array<Property, 23> kProperties = {{{"L", unicode::kLetter},
                                                    {"Zs", bit(Category::Zs)},
                                                    {"Cc", kControl}}};
 
-// \p{Name}, \P{Name}, \p{^Name}, the reader being behind the p.
+// \p{Name}, \P{Name}, \p{^Name}, with the reader after the p.
 void add_property(PatternReader& reader, bool outside, CharSet& set) {
   if (!reader.take('{')) reader.refuse("\\p without {}");
   if (reader.take('^')) outside = !outside;
@@ -81,7 +81,7 @@ char32_t read_code_escape(PatternReader& reader, char kind) {
   return code;
 }
 
-// The control character that a letter stands for after a backslash, -1 for others.
+// The control character that a letter means after a backslash, -1 for other letters.
 int control_escape(char letter) {
   switch (letter) {
     case 'n':
@@ -103,7 +103,7 @@ int control_escape(char letter) {
   }
 }
 
-// The upper end of a range whose lower end was `first`; `first` itself without a range.
+// The upper end of a range with lower end `first`; `first` itself if there is no range.
 char32_t read_range_end(PatternReader& reader, char32_t first) {
   const std::string_view rest = reader.rest();
   if (rest.size() < 2 || rest[0] != '-' || rest[1] == ']') return first;

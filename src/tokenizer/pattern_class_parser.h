@@ -1,4 +1,4 @@
-// Reading of the smallest parts of patterns: escapes and character classes.
+// Parses the smallest parts of patterns: escapes and character classes.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace headroom {
 
-// A place in the text of a pattern (valid UTF-8).
+// A position in the text of a pattern (valid UTF-8).
 struct PatternReader {
   std::string_view text;
   size_t position;
@@ -26,11 +26,11 @@ struct PatternReader {
   [[noreturn]] void refuse(std::string_view what) const;
 };
 
-// Reads an escape, the reader being at its backslash, and adds it to `set`. Returns the code point when it stands for
-// one character, -1 when for a class.
+// Reads an escape, with the reader at its backslash, and adds it to `set`. Returns the code point if it means one
+// character, -1 if a class.
 int32_t add_pattern_escape(PatternReader& reader, CharSet& set);
 
-// Reads [...], the reader being at the opening bracket.
+// Reads [...], with the reader at the opening bracket.
 CharSet read_pattern_class(PatternReader& reader);
 
 }  // namespace headroom

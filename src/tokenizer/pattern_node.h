@@ -1,4 +1,4 @@
-// The syntax tree of a pattern; between the parser and the compiler.
+// The syntax tree of a pattern, from the parser to the compiler.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct PatternNode {
 
   Kind kind = Kind::sequence;  // without children: the empty text
   std::vector<std::unique_ptr<PatternNode>> children;
-  uint16_t set = 0;    // set, and assertion behind: place in the list of sets
+  uint16_t set = 0;    // set, and assertion behind: index in the list of sets
   uint32_t least = 0;  // repeat
   uint32_t most = 0;
   bool lazy = false;

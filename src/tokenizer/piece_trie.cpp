@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMaxTokenBytes = 4096;
 
-// The tokens below a node: places in the sorted list of ids.
+// The tokens below a node: a range of indices into the sorted ids.
 struct Range {
   uint32_t begin;
   uint32_t end;

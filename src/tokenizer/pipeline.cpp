@@ -9,7 +9,7 @@
 namespace headroom {
 namespace {
 
-// Gives words to the model.
+// Passes words to the model.
 class EncodingSink final : public WordSink {
  public:
   EncodingSink(const TokenModel& model, double score, TokenizerWorkspace& workspace, std::vector<int32_t>& ids)
@@ -44,7 +44,7 @@ TokenizerPipeline::TokenizerPipeline(TokenizerJson file) : file_(std::move(file)
   check_special_ids(file_.source);
 }
 
-// Ids that the post-processor adds must have a token: a model's embedding is no larger than the vocabulary.
+// Ids that the post-processor adds must have a token: a model's embedding may have no rows beyond the vocabulary.
 void TokenizerPipeline::check_special_ids(const std::string& source) const {
   std::vector<const std::vector<int32_t>*> lists{&post_processor_.prefix, &post_processor_.suffix};
   if (const auto& pair = post_processor_.pair) lists.insert(lists.end(), {&pair->prefix, &pair->middle, &pair->suffix});
@@ -55,7 +55,7 @@ void TokenizerPipeline::check_special_ids(const std::string& source) const {
                     "correct or re-download the tokenizer.json");
 }
 
-// For how many steps of the pre-tokenizer a text goes on with the one that it was cut off.
+// For how many steps of the pre-tokenizer `text` is still joined to the text before the cut.
 size_t TokenizerPipeline::continued_steps(TextPlace place, std::string_view text) const {
   if (place.begins_piece || place.begins_word) return 0;
   const Cut cut = cut_between(place.last_character, decode_utf8(text, 0).code);
@@ -107,7 +107,7 @@ void TokenizerPipeline::encode(std::string_view text, std::vector<int32_t>& ids)
   encode(text, TextPlace{}, own, ids);
 }
 
-// The cut at a boundary of normalized text.
+// What a cut at a boundary of normalized text does.
 Cut TokenizerPipeline::cut_at(Boundary boundary) const {
   if (!added_.normalized().allows_cut(boundary) || !pre_tokenizer_.allows_cut(boundary)) return {};
   if (boundary.split) return {CutKind::between_words, boundary.joined_steps};

@@ -1,4 +1,4 @@
-// All parts of one tokenizer, put together.
+// All parts of one tokenizer together.
 #pragma once
 
 #include <atomic>
@@ -21,43 +21,42 @@
 
 namespace headroom {
 
-// Where a text stands in the whole text that it is a part of.
+// Where a text is within the whole text that it is part of.
 struct TextPlace {
-  bool begins_text = true;      // at its beginning
-  bool begins_piece = true;     // there, or behind an added token
-  bool begins_word = true;      // there, or behind one that is looked for in the normalized text
+  bool begins_text = true;      // at the beginning
+  bool begins_piece = true;     // there, or after an added token of the raw text
+  bool begins_word = true;      // there, or after an added token of the normalized text
   char32_t last_character = 0;  // of the part before
-  double score = 0;             // that the model gave the last word of the part before, if it gives scores
+  double score = 0;             // of the last word of the part before, if the model gives scores
 };
 
-// What a Tokenizer shares with its streams. Immutable but for the workspace, which a mutex guards.
+// What a Tokenizer shares with its streams. Immutable except for the workspace, which a mutex protects.
 class TokenizerPipeline {
  public:
-  // Takes what was read from a tokenizer.json. Throws Error(format) naming the place.
+  // Takes the content of a tokenizer.json. Throws Error(format) naming the place.
   explicit TokenizerPipeline(TokenizerJson file);
 
-  // Appends the ids of valid UTF-8, without special tokens around. Returns the place of the text that follows.
+  // Appends the ids of valid UTF-8, without special tokens around it. Returns the place of the text that follows.
   TextPlace encode(std::string_view text, TextPlace place, TokenizerWorkspace& workspace,
                    std::vector<int32_t>& ids) const;
-  // The same with a workspace of its own, or a new one when that is in use.
+  // The same with the pipeline's workspace, or with a new one if that is in use.
   void encode(std::string_view text, std::vector<int32_t>& ids) const;
 
   // What cutting a text between these two characters does to its ids.
   Cut cut_between(char32_t left, char32_t right) const;
-  // Whether it never changes them.
+  // Whether that never changes them.
   bool allows_cut(char32_t left, char32_t right) const { return cut_between(left, right).kind != CutKind::changes_ids; }
 
-  // A token as the decoder sees it; nothing when the id has none, or is special and `skip_special` is
-  // set.
+  // A token as the decoder sees it; empty if the id has none, or if it is special and `skip_special` is set.
   std::optional<std::string_view> token(int32_t id, bool skip_special) const;
   std::optional<int32_t> id(std::string_view token) const;
-  // The same among the added special tokens only.
+  // The same, only among added special tokens.
   std::optional<int32_t> special_id(std::string_view token) const;
 
   const PostProcessor& post_processor() const { return post_processor_; }
   const DecoderPlan& decoder() const { return decoder_; }
   int64_t vocab_size() const;
-  // Most bytes of words, and thus symbols, that `bytes` of text become.
+  // A bound on the bytes of words, and so on the symbols, that `bytes` bytes of text become.
   int64_t word_bytes_bound(int64_t bytes) const;
   int64_t memory_bytes() const;
 

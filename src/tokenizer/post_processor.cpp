@@ -20,7 +20,7 @@ void append_special(const Component& component, const std::string& name, std::ve
   }
 }
 
-// 0 or 1; anything else, as 2.
+// 0 or 1; 2 for anything else.
 int64_t type_of(const Component& piece) {
   if (!piece.has("type_id")) return 2;
   const Json& value = piece.member("type_id").value();
@@ -71,7 +71,7 @@ void add_template(const Component& component, PostProcessor& result) {
   result.pair = pair_template(component);
 }
 
-// [CLS] first [SEP] second [SEP], from the second text on of type 1; RoBERTa: <s> first </s></s> second </s>, all of
+// BERT: [CLS] first [SEP] second [SEP], type 1 from the second text on; RoBERTa: <s> first </s></s> second </s>, all of
 // type 0.
 PairTemplate encoder_pair(bool roberta, int32_t cls, int32_t sep) {
   if (roberta) return {{cls}, {sep, sep}, {sep}, 4, true, true};
@@ -100,7 +100,7 @@ void add(const Component& component, int depth, PostProcessor& result) {
     result.prefix.insert(result.prefix.begin(), cls);
     result.suffix.push_back(sep);
     result.pair = encoder_pair(type == "RobertaProcessing", cls, sep);
-  } else if (type != "ByteLevel") {  // ByteLevel corrects offsets, which headroom does not give
+  } else if (type != "ByteLevel") {  // ByteLevel corrects offsets, which headroom does not return
     component.refuse_type("Sequence, TemplateProcessing, RobertaProcessing, BertProcessing, ByteLevel");
   }
   if (result.prefix.size() + result.suffix.size() > kMaxIds)

@@ -11,7 +11,7 @@ constexpr int kMaxDepth = 8;
 constexpr size_t kMaxSteps = 32;
 constexpr int64_t kMostGrowth = 4096;
 
-// Hands the pieces of one step to the next.
+// Passes the pieces of one step to the next.
 class ChainSink final : public WordSink {
  public:
   using Steps = std::vector<std::unique_ptr<PreTokenizerStep>>;

@@ -1,4 +1,4 @@
-// The pre-tokenizer of a tokenizer.json: splits a normalized text into the words that the model sees one by one.
+// The pre-tokenizer of a tokenizer.json: splits a normalized text into words, which the model sees one by one.
 // ByteLevel, Split, Metaspace, Digits, Punctuation, Whitespace, WhitespaceSplit, BertPreTokenizer, CharDelimiterSplit,
 // Sequence.
 #pragma once
@@ -13,11 +13,11 @@
 
 namespace headroom {
 
-// A text to be split, or a piece of it.
+// A text to split, or a piece of it.
 struct PreTokenizerInput {
   std::string_view text;
-  bool opens;  // it begins where the text to be encoded begins
-  // For how many steps from here on it goes on where the text was cut; kWithinWord: it goes on with a word.
+  bool opens;  // it begins where the text to encode begins
+  // For how many further steps it is joined to the text before a cut; kWithinWord: it continues a word.
   size_t continued = 0;
   static constexpr size_t kWithinWord = SIZE_MAX;
 
@@ -26,7 +26,7 @@ struct PreTokenizerInput {
   }
 };
 
-// Receives pieces one after the other.
+// Receives pieces in order.
 class WordSink {
  public:
   virtual void word(PreTokenizerInput piece) = 0;
@@ -35,17 +35,17 @@ class WordSink {
   ~WordSink() = default;
 };
 
-// One step. Immutable; may be used from several threads.
+// One step. Immutable and thread-safe.
 class PreTokenizerStep {
  public:
   virtual ~PreTokenizerStep() = default;
-  // Gives the pieces of the input to `next`, in order; none is empty.
+  // Passes the pieces of the input to `next`, in order; none is empty.
   virtual void split(PreTokenizerInput input, WordSink& next) const = 0;
-  // Whether cutting at the boundary changes no piece, if the right side is marked as continued. Sets boundary.split
-  // when there is always an end of a piece, clears boundary.within unless there never is one, and replaces its
-  // characters by those in the pieces.
+  // Whether cutting at the boundary changes no piece if the right side is marked as continued. Sets boundary.split if a
+  // piece always ends there, clears boundary.within unless one never ends there, and replaces the boundary's characters
+  // by those in the pieces.
   virtual bool allows_cut(Boundary& boundary) const = 0;
-  // At most this many bytes come out per byte.
+  // The output has at most this many bytes per byte of input.
   virtual int64_t growth() const { return 1; }
   virtual int64_t memory_bytes() const { return 0; }
 };
@@ -59,12 +59,12 @@ class PreTokenizer {
   static PreTokenizer read(const Component& component);
 
   void split(PreTokenizerInput input, WordSink& sink) const;
-  // As of a step; sets boundary.joined_steps too.
+  // Like a step's; also sets boundary.joined_steps.
   bool allows_cut(Boundary& boundary) const;
 
-  // Whether words are sequences of bytes: the last step is ByteLevel, whose symbols are then left to the model.
+  // Whether words are bytes: the last step is ByteLevel, and spelling bytes with its symbols is left to the model.
   bool gives_bytes() const { return gives_bytes_; }
-  // Gives up that arrangement: words are in byte symbols.
+  // Puts that step back: words are then in byte symbols.
   void spell_bytes();
 
   int64_t growth() const;

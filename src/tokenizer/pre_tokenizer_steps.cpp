@@ -7,8 +7,8 @@
 namespace headroom {
 namespace {
 
-// Gives matches and the text between them to a sink, joined as a behaviour asks. add() takes them in order, without
-// gaps.
+// Passes matches and the text between them to a sink, joined as the behaviour requires. add() takes them in order,
+// without gaps.
 class PieceJoiner {
  public:
   PieceJoiner(PreTokenizerInput input, SplitBehavior behavior, WordSink& next)
@@ -42,7 +42,7 @@ class PieceJoiner {
   }
 
  private:
-  // Holds a piece back, as part of the one held so far or as a new one.
+  // Holds a piece back, joined to the held one or as a new one.
   void join(size_t begin, size_t end, bool to_held) {
     if (!to_held || held_end_ == held_begin_) {
       finish();
@@ -60,8 +60,8 @@ class PieceJoiner {
   bool last_match_ = false;
 };
 
-// Whether a boundary between two characters, each in the class of the matches or not, may be cut; notes where pieces
-// always end.
+// Whether a boundary may be cut, given whether each of its characters is in the class that matches; sets boundary.split
+// if a piece always ends there.
 bool class_allows_cut(Boundary& boundary, SplitBehavior behavior, bool left, bool right) {
   switch (behavior) {
     case SplitBehavior::isolated:
@@ -78,7 +78,7 @@ bool class_allows_cut(Boundary& boundary, SplitBehavior behavior, bool left, boo
   return false;
 }
 
-// What the pre-tokenizer Whitespace tells apart.
+// The kinds of characters that the pre-tokenizer Whitespace distinguishes.
 enum class RunKind { word, space, other };
 
 RunKind run_kind(char32_t code) {
@@ -216,7 +216,7 @@ void MetaspaceStep::split(PreTokenizerInput input, WordSink& next) const {
   pieces.finish();
 }
 
-// Pieces end before a replacement that follows another character; two of them in a row are two pieces as well.
+// A piece ends before each replacement, also between two in a row.
 bool MetaspaceStep::allows_cut(Boundary& boundary) const {
   if (boundary.left == ' ') boundary.left = replacement_;
   if (boundary.right == ' ') boundary.right = replacement_;

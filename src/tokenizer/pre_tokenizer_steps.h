@@ -8,10 +8,10 @@
 
 namespace headroom {
 
-// What becomes of the matches of a Split.
+// What happens to the matches of a Split.
 enum class SplitBehavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
-// Reads a member "behavior"; `otherwise` when it is missing.
+// Reads the member "behavior"; `otherwise` if it is missing.
 SplitBehavior read_split_behavior(const Component& component, SplitBehavior otherwise);
 
 // Splits at the matches of a pattern (Split, and ByteLevel with use_regex).
@@ -42,14 +42,14 @@ class ClassStep final : public PreTokenizerStep {
   SplitBehavior behavior_;
 };
 
-// Splits into runs of characters of words and runs of others, and drops white space (Whitespace).
+// Splits into runs of word characters and runs of others, and drops white space (Whitespace).
 class WordRunsStep final : public PreTokenizerStep {
  public:
   void split(PreTokenizerInput input, WordSink& next) const override;
   bool allows_cut(Boundary& boundary) const override;
 };
 
-// Puts a space in front of a piece that has none (ByteLevel with add_prefix_space).
+// Prepends a space to a piece that does not begin with one (ByteLevel with add_prefix_space).
 class PrefixSpaceStep final : public PreTokenizerStep {
  public:
   void split(PreTokenizerInput input, WordSink& next) const override;
@@ -57,7 +57,7 @@ class PrefixSpaceStep final : public PreTokenizerStep {
   int64_t growth() const override { return 2; }
 };
 
-// Spells bytes by their symbols (ByteLevel).
+// Spells bytes with their symbols (ByteLevel).
 class ByteSymbolsStep final : public PreTokenizerStep {
  public:
   void split(PreTokenizerInput input, WordSink& next) const override;
@@ -65,7 +65,7 @@ class ByteSymbolsStep final : public PreTokenizerStep {
   int64_t growth() const override { return 2; }
 };
 
-// Replaces spaces, puts the replacement in front, splits before each (Metaspace).
+// Replaces spaces, prepends the replacement, splits before each (Metaspace).
 class MetaspaceStep final : public PreTokenizerStep {
  public:
   enum class Prepend { always, first, never };
@@ -81,7 +81,7 @@ class MetaspaceStep final : public PreTokenizerStep {
   bool split_;
 };
 
-// Reads a Metaspace, as pre-tokenizer or as decoder: "prepend_scheme", or the older "add_prefix_space".
+// Reads a Metaspace of a pre-tokenizer or decoder: "prepend_scheme", or the older "add_prefix_space".
 MetaspaceStep::Prepend read_metaspace_prepend(const Component& component);
 
 }  // namespace headroom

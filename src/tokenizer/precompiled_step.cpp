@@ -12,7 +12,7 @@ namespace headroom {
 namespace {
 
 constexpr size_t kMaxTableBytes = size_t{64} << 20;
-// Clusters of more bytes are looked up character by character.
+// Longer clusters are looked up character by character.
 constexpr size_t kMostClusterBytes = 5;
 
 uint32_t read_u32(std::string_view bytes, size_t at) {
@@ -145,8 +145,8 @@ std::string PrecompiledStep::apply(std::string text, bool) const {
   return result;
 }
 
-// The left character must be a cluster by itself, or one of more than five bytes in any case; so that it is looked up
-// alone. The right one begins a cluster: no key may depend on what follows it.
+// The left character must be looked up alone: it is a cluster by itself, or ends one of more than five bytes. The right
+// one begins a cluster, so no key may depend on what follows it.
 bool PrecompiledStep::allows_cut(const Boundary& boundary, BoundaryChoices& after) const {
   if (has_prepend_keys_ || !graphemes_always_break(boundary.left, boundary.right)) return false;
   switch (grapheme_class(boundary.left)) {

@@ -11,14 +11,14 @@
 
 namespace headroom {
 
-// Replaces grapheme clusters, and characters, by what the table says. As in HF tokenizers the shortest key that begins
-// a cluster of at most five bytes replaces the cluster as a whole; otherwise the characters are looked up one by one.
+// Replaces grapheme clusters and characters by a table. As in HF tokenizers, the shortest key that begins a cluster of
+// at most five bytes replaces the whole cluster; otherwise the characters are looked up one by one.
 //
 // The table is a double-array trie of the keys' bytes (units of 32 bits: label and leaf bits, offset to the children;
-// Yata's darts-clone), whose leaves say where in a list of texts that end in NUL the replacement stands.
+// Yata's darts-clone); its leaves hold the offset of the replacement in a list of NUL-terminated texts.
 class PrecompiledStep final : public NormalizerStep {
  public:
-  // Reads "precompiled_charsmap". Throws Error(format) naming the place when it is no such table.
+  // Reads "precompiled_charsmap". Throws Error(format) naming the place if it is not such a table.
   explicit PrecompiledStep(const Component& component);
 
   std::string apply(std::string text, bool) const override;
@@ -32,19 +32,19 @@ class PrecompiledStep final : public NormalizerStep {
   static constexpr uint32_t kNone = UINT32_MAX;
 
   void check(const Component& place);
-  // The place of a node's children, given where its own unit is; the place that a byte leads to from there.
+  // The index of a node's children, from the index of its unit; the unit that a byte leads to from there, or kNone.
   uint32_t children_of(uint32_t unit_at) const;
   uint32_t child(uint32_t children, unsigned char byte) const;
   std::string_view text_at(uint32_t offset) const;
-  // The replacement that the shortest key at the begin of `text` has.
+  // The replacement of the shortest key that begins `text`.
   std::optional<std::string_view> look_up(std::string_view text) const;
-  // Whether some key is longer than `text` and begins with it.
+  // Whether a key is longer than `text` and begins with it.
   bool has_longer_key(std::string_view text) const;
 
   std::vector<uint32_t> units_;
   std::string texts_;
   int64_t growth_ = 1;
-  bool has_prepend_keys_ = false;  // keys that begin with a character which the next one attaches to
+  bool has_prepend_keys_ = false;  // keys that begin with a character that joins the next one
 };
 
 }  // namespace headroom

@@ -13,8 +13,8 @@ constexpr std::array<std::string_view, 5> kBosNames = {"<s>", "<|begin_of_text|>
 constexpr std::array<std::string_view, 7> kEosNames = {"</s>",       "<|end_of_text|>", "<eos>", "<|endoftext|>",
                                                        "<|im_end|>", "<|eot_id|>",      "[EOS]"};
 
-// The id of a member that is a token, or an object with its "content". Nothing when it is null, missing, or no token at
-// all.
+// The id of a member that is a token, or an object with its "content". Empty if it is null, missing, an object without
+// content or not in the vocabulary. Throws Error(format) if it is anything else.
 std::optional<int32_t> named_id(const Json& config, const char* key, const TokenizerPipeline& pipeline,
                                 const std::string& source) {
   if (!config.is_object() || !config.contains(key) || config[key].is_null()) return std::nullopt;
@@ -40,7 +40,7 @@ std::optional<int32_t> common_id(const std::array<std::string_view, n>& names, c
 }  // namespace
 
 void find_special_tokens(const std::filesystem::path& folder, TokenizerPipeline& pipeline) {
-  bool configured = false;  // a file says which there are: then no names are guessed
+  bool configured = false;  // a file names special tokens: then no names are guessed
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
     const std::filesystem::path file = folder / name;
     std::error_code status;

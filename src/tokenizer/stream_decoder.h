@@ -11,8 +11,8 @@ namespace headroom {
 
 class DecoderChain;
 
-// The pieces returned by push() and finish(), put together, are Tokenizer::decode() of all ids. Incomplete UTF-8 is
-// held back, and so is a run of byte-fallback tokens until its end (an invalid byte in it changes the whole run).
+// The concatenated results of push() and finish() are Tokenizer::decode() of all ids. Incomplete UTF-8 is held back,
+// and so is a run of byte-fallback tokens until its end (an invalid byte changes the whole run).
 class StreamDecoder {
  public:
   explicit StreamDecoder(const Tokenizer& tokenizer, bool skip_special = true);
@@ -20,10 +20,10 @@ class StreamDecoder {
   StreamDecoder(StreamDecoder&&) noexcept;
   StreamDecoder& operator=(StreamDecoder&&) noexcept;
 
-  // The text that has become certain with this id, perhaps empty. Always whole UTF-8 characters.
+  // The text that this id makes certain, perhaps empty. Always whole UTF-8 characters.
   std::string push(int32_t id);
 
-  // What was still held back. The decoder is then ready for the next sequence.
+  // The text still held back. The decoder is then ready for the next sequence.
   std::string finish();
 
  private:

@@ -9,7 +9,7 @@
 namespace headroom {
 namespace {
 
-// Pieces are encoded as soon as they have this size, if there is a place to cut.
+// Pieces are encoded once they have this size, if there is a place to cut.
 constexpr size_t kWantedPieceBytes = size_t{64} << 10;
 constexpr int64_t kLeastPieceBytes = 64;
 
@@ -29,7 +29,7 @@ StreamEncoder& StreamEncoder::operator=(StreamEncoder&&) noexcept = default;
 int64_t StreamEncoder::memory_bound(const Tokenizer& tokenizer, int64_t max_piece_bytes) {
   const int64_t piece = std::max(max_piece_bytes, kLeastPieceBytes);
   const int64_t words = tokenizer.pipeline().word_bytes_bound(piece);
-  // The buffer, copies of it while it is normalized and split (growing strings hold twice what is in them), and the
+  // The buffer, copies of it while it is normalized and split (growing strings reserve twice their size), and the
   // model's.
   return static_cast<int64_t>(sizeof(TokenizerPipeline)) + piece + 4 * words + TokenizerWorkspace::memory_bound(words);
 }
@@ -50,7 +50,7 @@ void StreamEncoder::feed(std::string_view chunk, std::vector<int32_t>& ids) {
   }
 }
 
-// Checks what has come in since; an incomplete character may stand at the end unless the text `ends` there.
+// Checks the bytes that are new; an incomplete character may be at the end unless the text `ends` there.
 void StreamEncoder::check_buffer(bool ends) {
   const Utf8Check check = check_utf8(buffer_, valid_);
   valid_ = check.valid;
@@ -73,7 +73,7 @@ void StreamEncoder::encode_what_is_certain(std::vector<int32_t>& ids) {
   }
 }
 
-// The last place of the buffer where the text may be cut, 0 when there is none (places before searched_ are none).
+// The last place in the buffer where the text may be cut, or 0 (there is none before searched_).
 size_t StreamEncoder::last_cut() const {
   const std::string_view text = std::string_view(buffer_).substr(0, valid_);
   if (text.empty()) return 0;

@@ -11,18 +11,18 @@ namespace headroom {
 
 class DecoderPlan;
 
-// Of tokenizers whose decoders take the tokens one by one: byte-level ones, and those that spell a space as another
+// For tokenizers whose decoders map tokens one by one: byte-level ones, and those that spell a space as another
 // character and bytes as <0xNN>.
 class TokenBytes {
  public:
-  // Throws Error(usage) where a token's text depends on those around it.
+  // Throws Error(usage) if a token's text depends on the tokens around it.
   explicit TokenBytes(const Tokenizer& tokenizer);
 
-  // What the token adds behind others; empty for special tokens and ids that have none. In a text that is valid UTF-8
-  // as a whole these are the bytes of Tokenizer::decode().
+  // The bytes that the token adds after others; empty for special tokens and for ids without a token. If the whole text
+  // is valid UTF-8, these are the bytes of Tokenizer::decode().
   std::string of(int32_t id) const;
 
-  // How many spaces at the beginning of the text are left out, and whether of its first token only.
+  // How many spaces are removed at the beginning of the text, and whether only from its first token.
   int32_t leading_spaces() const { return leading_spaces_; }
   bool only_of_first_token() const { return only_of_first_token_; }
 

@@ -1,4 +1,4 @@
-// Which characters can stand next to each other within a token.
+// Which characters can be next to each other within a token.
 #pragma once
 
 #include <array>
@@ -8,18 +8,18 @@
 
 namespace headroom {
 
-// No token lies across two characters that no token holds side by side: a word may be cut there, whatever the order of
-// merges or the scores. Immutable once sealed.
+// If no token contains two characters side by side, no token crosses the place between them: a word may be cut there,
+// whatever the order of merges or the scores. Immutable once sealed.
 class TokenJoints {
  public:
-  // Adds the neighbours within a token.
+  // Adds the neighbouring characters of a token.
   void add_token(std::string_view token);
-  // Orders the table; call it once after all tokens.
+  // Sorts the table; call it once, after all tokens.
   void seal();
-  // Declares that nothing is known: every pair may be in a token.
+  // Declares the tokens unknown: every pair may be in one.
   void give_up() { unknown_ = true; }
 
-  // Whether a token may hold `left` and `right` side by side.
+  // Whether a token may contain `left` and `right` side by side.
   bool may_join(char32_t left, char32_t right) const {
     if (unknown_) return true;
     if ((left | right) < 0x80) return (ascii_[left][right >> 6] >> (right & 63) & 1) != 0;

@@ -13,27 +13,28 @@
 
 namespace headroom {
 
-// A word, or the part of one that goes on where an earlier call ended.
+// A word, or a part of one that continues where an earlier call ended.
 struct TokenModelWord {
   std::string_view text;
   bool continued = false;
 };
 
-// Immutable; may be used from several threads, each with its own workspace.
+// Immutable; thread-safe if each thread has its own workspace.
 class TokenModel {
  public:
   virtual ~TokenModel() = default;
 
-  // Reads the options of a model. `bytes`: words are bytes, which the vocabulary spells by their symbols. `file` must
+  // Reads the options of a model. `bytes`: words are bytes, which the vocabulary spells with byte symbols. `file` must
   // outlive the model. Throws Error(format) naming the place.
   static std::unique_ptr<const TokenModel> read(const Component& model, const TokenizerJson& file, bool bytes);
 
-  // Appends the ids of a word. `score` is that of the word so far when it is continued, and becomes the one at its end;
-  // models without scores leave it alone. Throws Error(format) when the word holds what no token stands for.
+  // Appends the ids of a word. `score`: on entry that of the word so far, if `continued`; on return that of the word up
+  // to its end. Models without scores do not use it. Throws Error(format) if the word contains something that no token
+  // stands for.
   virtual void encode(TokenModelWord word, double& score, TokenizerWorkspace& workspace,
                       std::vector<int32_t>& ids) const = 0;
 
-  // Whether a word may be cut at the boundary (given in the characters that encode() sees; bytes as their symbols).
+  // Whether a word may be cut at the boundary, given as the characters that encode() sees (bytes as their symbols).
   virtual bool allows_cut(const Boundary& boundary) const = 0;
 
   // Heap bytes held.

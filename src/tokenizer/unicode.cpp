@@ -5,7 +5,7 @@ namespace {
 
 constexpr char32_t kTableEnd = 0x20000;
 
-// Letters and digits in circles and squares: symbols by category, alphabetic all the same.
+// Letters and digits in circles and squares: symbols by category, but alphabetic.
 bool is_alphabetic_symbol(char32_t code) {
   return (code >= 0x24B6 && code <= 0x24E9) || (code >= 0x1F130 && code <= 0x1F149) ||
          (code >= 0x1F150 && code <= 0x1F169) || (code >= 0x1F170 && code <= 0x1F189);
@@ -34,7 +34,7 @@ bool is_word_in_brackets(char32_t code) { return in_categories(code, kWord) || i
 bool is_added_token_word(char32_t code) { return is_word_in_brackets(code) || code == 0x200C || code == 0x200D; }
 
 bool is_digits_digit(char32_t code) {
-  // The digits of Unicode 17.0, which this one pre-tokenizer knows already.
+  // Digits added in Unicode 17.0, which only this pre-tokenizer knows.
   const bool newer = (code >= 0x11DE0 && code <= 0x11DE9) || (code >= 0x16FF4 && code <= 0x16FF6);
   return in_categories(code, kNumber) || newer;
 }

@@ -1,4 +1,4 @@
-// Properties of Unicode 16.0 code points, as the regular expressions of tokenizers see them.
+// Properties of Unicode 16.0 code points, as regular expressions of tokenizers use them.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace headroom::unicode {
 
-// The order is that of the generated tables.
+// In the order of the generated tables.
 enum class Category : uint8_t { Lu, Ll, Lt, Lm, Lo, M, Nd, Nl, No, Pc, P, S, Zs, Zl, Cc, other };
 
 constexpr uint16_t bit(Category category) { return static_cast<uint16_t>(1U << static_cast<unsigned>(category)); }
@@ -34,20 +34,20 @@ inline bool is_space(char32_t code) {
   return code == 0x85 || code == 0xA0 || (code >= 0x1680 && in_categories(code, kSeparator));
 }
 
-// What \w matches in Oniguruma, the engine of the patterns of a tokenizer.json.
+// What \w matches in Oniguruma, the engine for the patterns of a tokenizer.json.
 bool is_word(char32_t code);
-// The same within a class in brackets: without the superscripts and fractions of Latin-1.
+// The same within a class in brackets: without Latin-1's superscripts and fractions.
 bool is_word_in_brackets(char32_t code);
 
-// What \w matches where added tokens ask for `single_word`, and in the pre-tokenizer Whitespace: U+200C and U+200D too,
-// without the superscripts of Latin-1.
+// What \w matches for added tokens with `single_word` and in the pre-tokenizer Whitespace: also U+200C and U+200D, but
+// not Latin-1's superscripts and fractions.
 bool is_added_token_word(char32_t code);
 
-// What the pre-tokenizers Digits and Punctuation take for a digit and for punctuation.
+// What the pre-tokenizers Digits and Punctuation treat as a digit and as punctuation.
 bool is_digits_digit(char32_t code);
 bool is_punctuation_mark(char32_t code);
 
-// The run of a sorted table that holds `code`, or null.
+// The run of a sorted table that contains `code`, or null.
 inline const Run* find_run(const Run* runs, size_t count, char32_t code) {
   const Run* end = runs + count;
   const Run* found = std::lower_bound(runs, end, code, [](const Run& run, char32_t value) { return run.last < value; });

@@ -13,7 +13,7 @@ struct Run {
   uint8_t value;
 };
 
-// A canonical decomposition into `first` and, unless 0, `second`; `composes` says whether NFC puts it together again.
+// A canonical decomposition into `first` and, unless 0, `second`; `composes`: whether NFC composes it again.
 struct CanonicalPair {
   char32_t code;
   char32_t first;
@@ -28,14 +28,14 @@ struct CompatibilityRun {
   char32_t target;
 };
 
-// `code` decomposes, in full, to compatibility_pool[offset .. offset + length).
+// `code` decomposes fully to compatibility_pool[offset .. offset + length).
 struct CompatibilityString {
   char32_t code;
   uint32_t offset;
   uint32_t length;
 };
 
-// Block of 128 code points -> its place in category_nibbles (8 words of 16 four-bit categories); below U+20000.
+// Block of 128 code points -> its index in category_nibbles (8 words of 16 four-bit categories); below U+20000.
 extern const uint8_t category_block[];
 extern const size_t category_block_size;
 extern const uint64_t category_nibbles[];
@@ -43,10 +43,11 @@ extern const size_t category_nibbles_size;
 // Categories from U+20000 on.
 extern const Run category_runs[];
 extern const size_t category_runs_size;
+// Code points that the pre-tokenizer Punctuation classifies differently from their category.
 extern const Run punctuation_differs[];
 extern const size_t punctuation_differs_size;
 
-// Code points first, first + step, ..., last; their lower case is that much further.
+// Code points first, first + step, ..., last; adding `offset` gives their lower case.
 struct CaseRun {
   char32_t first;
   char32_t last;
@@ -55,8 +56,8 @@ struct CaseRun {
 };
 extern const CaseRun lowercase_runs[];
 extern const size_t lowercase_runs_size;
-// Marks, marks without width and control characters, as certain normalizers see them; grapheme_classes holds the values
-// of GraphemeClass but for ASCII and Hangul syllables.
+// Marks, nonspacing marks and control characters, as certain normalizers define them; grapheme_classes holds the values
+// of GraphemeClass except for ASCII and Hangul syllables.
 extern const Run accent_marks[];
 extern const size_t accent_marks_size;
 extern const Run bert_accents[];

@@ -44,7 +44,7 @@ void Unigram::encode(TokenModelWord word, double& score, TokenizerWorkspace& wor
   std::vector<Best>& best = workspace.best_;
   find_best(word.text, word.continued ? score : 0, best);
   score = best.back().score;
-  // The begins of the pieces, from the end on; a run of unknown ones is a single piece.
+  // Where the pieces begin, from the last one on; a run of unknown pieces counts as one.
   std::vector<uint32_t>& pieces = workspace.ids_;
   pieces.clear();
   const auto is_unknown = [&](size_t end) { return unknown_id_ != kNone && best[end].id == unknown_id_; };
@@ -73,14 +73,14 @@ void Unigram::find_best(std::string_view word, double score, std::vector<Best>& 
   for (size_t begin = 0; begin < word.size(); begin += decode_utf8(word, begin).bytes) offer_pieces(word, begin, best);
 }
 
-// Goes on from the best segmentation of what is before `begin` with every piece that begins there.
+// Extends the best segmentation of the text before `begin` by every piece that begins there.
 void Unigram::offer_pieces(std::string_view word, size_t begin, std::vector<Best>& best) const {
   const double score = best[begin].score;
   const auto offer = [&](size_t end, double sum, uint32_t id) {
     if (best[end].begin == kUnreached || sum > best[end].score) best[end] = {sum, static_cast<uint32_t>(begin), id};
   };
   const size_t character_end = begin + decode_utf8(word, begin).bytes;
-  bool known = false;  // the character has a piece of its own
+  bool known = false;  // the character is a piece itself
   uint32_t node = PieceTrie::kRoot;
   for (size_t at = begin; at < word.size();) {
     node = trie_.child(node, word[at++]);
@@ -117,12 +117,12 @@ void Unigram::append_unknown(std::string_view run, std::vector<int32_t>& ids) co
   for (const char c : run) ids.push_back(static_cast<int32_t>(fallback(c)));
 }
 
-// Sums of scores begin at a word's begin, so a cut must be known to lie within one.
+// Scores are summed from the beginning of a word, so a cut must be known to be within one.
 bool Unigram::allows_cut(const Boundary& boundary) const {
   return boundary.within && !joints_.may_join(boundary.left, boundary.right) && is_always_known(boundary.right);
 }
 
-// Whether no piece that begins with the character is the unknown token, which might be joined to one before it.
+// Whether a piece that begins with the character is never the unknown token, which might be fused with one before it.
 bool Unigram::is_always_known(char32_t code) const {
   std::string character;
   append_utf8(code, character);

@@ -1,4 +1,4 @@
-// Unigram: the segmentation of a word whose pieces have the highest sum of scores.
+// Unigram: segments a word into the pieces with the highest sum of scores.
 #pragma once
 
 #include <array>
@@ -10,9 +10,9 @@
 
 namespace headroom {
 
-// Finds the best segmentation as HF tokenizers does (Viterbi over the beginnings of the word, sums in double precision
-// from its begin on; of two with the same sum the one whose last piece begins earlier stays). A character without a
-// piece of its own may be unknown, at the lowest score less 10; unknown neighbours become one token, or the tokens of
+// Finds the best segmentation as HF tokenizers does (Viterbi over prefixes of the word; sums in double precision from
+// its beginning; of two equal sums the one whose last piece begins earlier stays). A character that is not a piece
+// itself may be unknown, with the lowest score minus 10; neighbouring unknown ones become one token, or the tokens of
 // their bytes.
 class Unigram final : public TokenModel {
  public:

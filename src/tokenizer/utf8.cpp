@@ -5,7 +5,7 @@
 namespace headroom {
 namespace {
 
-// Bytes of the character that `lead` begins (0: none), and the range that its second byte must lie in.
+// Bytes of the character that a lead byte begins (0: none), and the range of its second byte.
 struct Lead {
   unsigned bytes;
   unsigned char low;

@@ -7,7 +7,7 @@
 
 namespace headroom {
 
-// A code point and the bytes it takes.
+// A code point and its number of bytes.
 struct Utf8Char {
   char32_t code;
   unsigned bytes;
@@ -35,15 +35,15 @@ void append_utf8(char32_t code, std::string& out);
 
 // How far a text is valid.
 struct Utf8Check {
-  size_t valid;   // bytes up to the first character that is not valid or not complete
-  size_t broken;  // bytes of the invalid sequence there (its longest part that could have begun a character), 0 if none
+  size_t valid;   // bytes before the first character that is invalid or incomplete
+  size_t broken;  // bytes of that sequence (its longest part that could begin a character); 0: none
   bool incomplete;  // the text ends within a character that is valid so far
 };
 
 // Checks from `from` on: no overlong forms, surrogates or code points above U+10FFFF.
 Utf8Check check_utf8(std::string_view text, size_t from = 0);
 
-// Throws Error(format) naming the byte offset (`base` added) when `text` is not UTF-8.
+// Throws Error(format) naming the byte offset (plus `base`) if `text` is not UTF-8.
 void require_utf8(std::string_view text, size_t base = 0);
 
 }  // namespace headroom

@@ -9,8 +9,8 @@
 
 namespace headroom {
 
-// A table of fixed size, direct-mapped: a word replaces the one that had its place. What it gives is always what was
-// put in for that very word, so results never depend on what it holds.
+// A direct-mapped table of fixed size: a word replaces the one in its slot. An entry is returned only for the word that
+// it was stored for, so results never depend on the content.
 class WordCache {
  public:
   static constexpr size_t kMaxBytes = 22;
@@ -20,14 +20,14 @@ class WordCache {
     uint8_t bytes = 0;
     std::array<char, kMaxBytes> text;
     std::array<uint32_t, kMaxIds> ids;
-    double score;  // that the model gave the word, if it gives scores
+    double score;  // of the word, if the model gives scores
   };
 
   WordCache() : entries_(kEntries) {}
 
-  // The entry of a word, null when it is not held.
+  // The entry of a word, or null.
   const Entry* find(std::string_view word) const;
-  // Remembers a word, if it is short enough and has few ids.
+  // Stores a word, if it is short enough and has few ids.
   void put(std::string_view word, std::span<const uint32_t> ids, double score);
 
   static constexpr int64_t memory_bytes() { return static_cast<int64_t>(kEntries * sizeof(Entry)); }

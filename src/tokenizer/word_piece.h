@@ -1,4 +1,4 @@
-// WordPiece: the longest token first, word by word.
+// WordPiece: splits a word greedily into the longest tokens.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace headroom {
 
-// A word is the longest token that begins it, then the longest that goes on after it (in the vocabulary those have a
-// prefix, "##"), and so on. A word that cannot be spelled in this way, or is too long, is the unknown token.
+// A word becomes the longest token that begins it, then the longest that continues it (in the vocabulary those have a
+// prefix, "##"), and so on. A word that cannot be spelled like this, or is too long, becomes the unknown token.
 class WordPiece final : public TokenModel {
  public:
   // `file` must outlive the object. Throws Error(format) naming the place; the unknown token must be in the vocabulary.
@@ -17,7 +17,7 @@ class WordPiece final : public TokenModel {
 
   void encode(TokenModelWord word, double& score, TokenizerWorkspace& workspace,
               std::vector<int32_t>& ids) const override;
-  bool allows_cut(const Boundary&) const override { return false; }  // every character counts for the whole word
+  bool allows_cut(const Boundary&) const override { return false; }  // any character may change the whole word
   int64_t memory_bytes() const override { return static_cast<int64_t>(sizeof(WordPiece)) + trie_.memory_bytes(); }
 
  private:

@@ -5,7 +5,7 @@
 namespace headroom {
 namespace {
 
-// Room in the buffers that is kept from word to word.
+// Symbols that the buffers keep room for from word to word.
 constexpr size_t kKeptSymbols = 1 << 12;
 
 template <typename Buffer>

@@ -1,4 +1,4 @@
-// What encoding needs besides a tokenizer's tables.
+// What encoding needs in addition to a tokenizer's tables.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,15 @@
 
 namespace headroom {
 
-// Buffers, and a cache of words. For one tokenizer and one thread at a time. The results never depend on what it was
-// used for before.
+// Buffers and a cache of words, for one tokenizer and one thread at a time. Results never depend on earlier uses.
 class TokenizerWorkspace {
  public:
-  // The most heap bytes that it holds while words of at most `symbols` symbols (no word has more than bytes) are
-  // encoded.
+  // The most heap bytes that it holds while it encodes words of at most `symbols` symbols (a word has at most one per
+  // byte).
   static int64_t memory_bound(int64_t symbols);
   // The most heap bytes that it keeps between words.
   static int64_t kept_bytes();
-  // Gives back the room that an exceptionally long word took.
+  // Frees what an exceptionally long word needed.
   void trim();
 
   // A symbol of a word that is being merged.
@@ -27,7 +26,7 @@ class TokenizerWorkspace {
     uint32_t previous;
     uint32_t next;
   };
-  // The best segmentation of a word's beginning.
+  // The best segmentation of a prefix of the word.
   struct Best {
     double score;
     uint32_t begin;  // of its last piece
@@ -42,8 +41,8 @@ class TokenizerWorkspace {
   WordCache cache_;
   std::vector<uint32_t> ids_;
   std::vector<Symbol> symbols_;
-  std::vector<uint64_t> queue_;  // heap of rank << 32 | place
-  std::vector<Best> best_;       // by offset
+  std::vector<uint64_t> queue_;  // heap of rank << 32 | position
+  std::vector<Best> best_;       // by the prefix's end
   std::string spelled_;
 };
 
