@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""A training step of an HF sequence classifier in PyTorch on the CPU, for compare_bert.py. Prints one JSON line: tok_s,
-peak_rss_bytes.
+"""A training step of an HF sequence classifier in PyTorch on the CPU, for compare_bert.py and ladder.py. Prints one JSON
+line: tok_s, peak_rss_bytes.
 
 Usage: bert_peer.py MODEL_DIR [--batch 32 --seq 128 --steps 6 --threads 2 --matmul highest|medium] [--compile] [--checkpointing]
-Random weights from MODEL_DIR/config.json, random tokens, fp32, AdamW (fused) with clipping. Time per step: median over
-the steps after the first; peak: the largest resident set of samples every 10 ms. Needs torch, transformers and psutil.
+                    [--accumulate 4] [--bf16] [--optim adamw|adafactor|adamw_bnb_8bit]
+Random weights from MODEL_DIR/config.json, random tokens, fp32 or bf16 autocast, clipping. The batch is cut into
+--accumulate micro-batches. Time per step: median over the steps after the first; peak: the largest resident set of
+samples every 10 ms. Needs torch, transformers and psutil, and for 8 bits bitsandbytes.
 """
 import argparse
 import json
@@ -15,6 +17,7 @@ import time
 import psutil
 import torch
 from transformers import AutoConfig, AutoModelForSequenceClassification
+from transformers.optimization import Adafactor
 
 
 def arguments():
@@ -27,7 +30,19 @@ def arguments():
     parser.add_argument('--matmul', default='medium')
     parser.add_argument('--compile', action='store_true')
     parser.add_argument('--checkpointing', action='store_true')
+    parser.add_argument('--accumulate', type=int, default=1)
+    parser.add_argument('--bf16', action='store_true')
+    parser.add_argument('--optim', default='adamw')
     return parser.parse_args()
+
+
+def optimizer_of(name, parameters):
+    if name == 'adafactor':
+        return Adafactor(parameters, lr=1e-4, scale_parameter=False, relative_step=False)
+    if name == 'adamw_bnb_8bit':
+        import bitsandbytes
+        return bitsandbytes.optim.AdamW8bit(parameters, lr=1e-4)
+    return torch.optim.AdamW(parameters, lr=1e-4, fused=True)
 
 
 class PeakMemory(threading.Thread):
@@ -54,7 +69,7 @@ def main():
     model = AutoModelForSequenceClassification.from_config(config, attn_implementation='sdpa').float().train()
     if options.checkpointing:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={'use_reentrant': False})
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    optimizer = optimizer_of(options.optim, model.parameters())
     forward = torch.compile(model) if options.compile else model
     ids = torch.randint(1000, config.vocab_size, (options.batch, options.seq))
     mask = torch.ones_like(ids)
@@ -64,7 +79,10 @@ def main():
     seconds = []
     for _ in range(options.steps):
         began = time.perf_counter()
-        forward(input_ids=ids, attention_mask=mask, labels=labels).loss.backward()
+        for rows in torch.arange(options.batch).chunk(options.accumulate):
+            with torch.autocast('cpu', torch.bfloat16, enabled=options.bf16):
+                loss = forward(input_ids=ids[rows], attention_mask=mask[rows], labels=labels[rows]).loss
+            (loss / options.accumulate).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)

@@ -12,6 +12,8 @@
 namespace headroom {
 namespace {
 
+constexpr int64_t kThinChunk = 64;  // rows of a chunk of the loss that is mostly arithmetic
+constexpr int64_t kThinChunks = 4;  // of fewer rows, in a call
 constexpr int kWarmUpRuns = 12;  // of a large product, until the clock is that of sustained load, as in a training run
 
 // How a product's operands are stored and multiplied.
@@ -56,16 +58,20 @@ void measure_residual(TimedCalls& calls, Profile& profile, const ProductShape& s
                               calls.take_disturbed()});
 }
 
+// A chunk of few rows mostly moves the weight and its gradient's sums: several in a call, so that each but the last
+// evicts what the one before it wrote, as in a step.
 void measure_loss(TimedCalls& calls, Profile& profile, const ProductShape& s, const Arithmetic& how) {
-  const ConcreteType x{how.dtype, {1, s.rows, s.ins}}, w{how.dtype, {s.outs, s.ins}}, labels{DType::i32, {1, s.rows}},
+  const int64_t chunks = s.rows < kThinChunk ? kThinChunks : 1, rows = chunks * s.rows;
+  const ConcreteType x{how.dtype, {1, rows, s.ins}}, w{how.dtype, {s.outs, s.ins}}, labels{DType::i32, {1, rows}},
       scale{DType::f32, {1}}, sums{DType::f64, {2}}, acc{DType::f32, {s.outs, s.ins}};
   Attrs attrs = how.attrs();
   attrs.set("chunk", s.rows).set("train_weight", int64_t{1}).set("accumulate", "always");
   attrs.set("loss_accumulate", "always");
   const double seconds =
       calls.seconds("linear_cross_entropy_grad", attrs, {x, w, labels, scale, sums, acc}, {1, 5}, true);
-  profile.products.push_back({"linear_cross_entropy_grad", how.dtype, s.rows, s.outs, s.ins, 3 * flops_of(s) / seconds,
-                              how.multiply, calls.take_disturbed()});
+  profile.products.push_back({"linear_cross_entropy_grad", how.dtype, s.rows, s.outs, s.ins,
+                              static_cast<double>(3 * chunks) * flops_of(s) / seconds, how.multiply,
+                              calls.take_disturbed()});
 }
 
 // A call of attention and one of its gradient, with 4 heads that share 2, for as many sequences as fill the device.
