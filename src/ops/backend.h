@@ -1,5 +1,5 @@
-// Backends as planning knows them: what a plan depends on beside the graph. Their kernels are the runtime's, which
-// opens their devices by the same names (device/devices.h).
+// Backends as planning sees them: what a plan depends on besides the graph. The runtime has their kernels, and opens
+// their devices by the same names (device/devices.h).
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@ using ScratchRule = int64_t (*)(const OpCall& call, const DeviceFacts& facts);
 // A backend's rules by op; its kernels of other ops need no scratch.
 class ScratchRules {
  public:
-  // Throws InternalError when the op has one.
+  // Throws InternalError if the op already has one.
   void add(std::string_view op, ScratchRule rule);
   int64_t bytes(std::string_view op, const OpCall& call, const DeviceFacts& facts) const;
 
@@ -33,28 +33,29 @@ class Backend {
   virtual ~Backend() = default;
   // DeviceFacts::device of its devices, and key "device" of their profiles.
   virtual std::string_view name() const = 0;
-  // Bytes, of every tensor in the arena of a device that no profile describes.
+  // Alignment in bytes of every tensor in the arena of a device that no profile describes.
   virtual int64_t alignment() const = 0;
   virtual const ScratchRules& scratch() const = 0;
 
-  // A profile names a device's capabilities by a number, key "isa". Nothing of a number that stands for none.
+  // A profile gives a device's capabilities as a number, key "isa". nullopt for an unknown number.
   virtual std::optional<Capabilities> capabilities(int64_t number) const = 0;
   virtual int64_t number(const Capabilities& capabilities) const = 0;
-  // Which numbers there are, for a refusal: "0, 2, 512, 513 or 514 of a cpu".
+  // The known numbers, for a refusal: "0, 2, 512, 513 or 514 of a cpu".
   virtual std::string_view numbers() const = 0;
   // For users: "AVX-512 with bf16".
   virtual std::string describe(const Capabilities& capabilities) const = 0;
 
-  // Most that a device takes of the host's memory as its window, and of its own beside the arena for captured work.
+  // The most bytes that a device takes of the host's memory as its window, and of its own memory, besides the arena,
+  // for captured graphs.
   virtual int64_t window_bytes() const { return 0; }
   virtual int64_t graph_bytes() const { return 0; }
 };
 
 class Backends {
  public:
-  // Throws InternalError when the name is taken.
+  // Throws InternalError if the name is taken.
   void add(std::unique_ptr<Backend> backend);
-  // Null where there is none of that name.
+  // Null if there is none of that name.
   const Backend* find(std::string_view name) const;
   std::span<const std::unique_ptr<Backend>> all() const { return all_; }
 
@@ -62,12 +63,12 @@ class Backends {
   std::vector<std::unique_ptr<Backend>> all_;
 };
 
-// Those of this build, made once by generated calls of register_NAME_backend(Backends&). Thread-safe.
+// The backends of this build, created once by generated calls of register_NAME_backend(Backends&). Thread-safe.
 const Backends& backends();
-// The backend of the device of these facts. Throws InternalError where this build has none.
+// The backend of the device with these facts. Throws InternalError if this build has none.
 const Backend& backend_of(const DeviceFacts& facts);
 
-// Bytes to book for a call: what the backend's kernel needs as scratch, and the op as a stage.
+// Bytes to book for a call: the scratch of the backend's kernel, and the op's stage (Op::stage_bytes).
 int64_t scratch_bytes(const Op& op, const OpCall& call, const DeviceFacts& facts);
 
 }  // namespace headroom

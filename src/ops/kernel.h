@@ -31,12 +31,12 @@ class HostPort {
   // Fills int32 [batch, seq] token ids and labels of micro-batch `trip` of the current step.
   virtual void next_batch(int64_t trip, std::span<int32_t> ids, std::span<int32_t> labels, int64_t batch,
                           int64_t seq) = 0;
-  // After next_batch of the same micro-batch, where rows are packed: for each token the position at which its row
-  // begins in the sequence. The default: one row in each sequence.
+  // After next_batch of the same micro-batch, if rows are packed: for each token the position at which its row begins
+  // in the sequence. The default: one row in each sequence.
   virtual void next_segments(int64_t trip, std::span<int32_t> starts, int64_t batch, int64_t seq) {
     for (int32_t& start : starts) start = 0;
   }
-  // After next_batch of the same micro-batch, where texts come in pairs: which of the two each token belongs to. The
+  // After next_batch of the same micro-batch, if texts come in pairs: which of the two each token belongs to. The
   // default: the first.
   virtual void next_types(int64_t trip, std::span<int32_t> types, int64_t batch, int64_t seq) {
     for (int32_t& type : types) type = 0;
@@ -46,13 +46,13 @@ class HostPort {
     for (int32_t& length : lengths) length = static_cast<int32_t>(seq);
   }
 
-  // Collectives of a process group; shard r of a whole buffer starts at r * local.size(). Rank by rank the same calls
+  // Collectives of a process group; shard r of a whole buffer starts at r * local.size(). All ranks make the same calls
   // in the same order. The defaults throw InternalError: there is no process group. Fills `full` with the shards of all
-  // ranks; the last shards may reach past its end and are cut.
+  // ranks; the last shards may extend past its end and are cut.
   virtual void all_gather(std::span<const std::byte> local, std::span<std::byte> full) {
     throw InternalError("no process group");
   }
-  // Sums `full` over the ranks and keeps this rank's shard; what lies past the end of `full` becomes zero.
+  // Sums `full` over the ranks and keeps this rank's shard, with zeros past the end of `full`.
   virtual void reduce_scatter(std::span<const float> full, std::span<float> local) {
     throw InternalError("no process group");
   }

@@ -26,13 +26,13 @@ class KernelTable {
   // `device` names it in messages: "CPU", "CUDA".
   explicit KernelTable(std::string_view device) : device_(device) {}
 
-  // Throws InternalError when the op is there already, or `candidates` is empty.
+  // Throws InternalError if the op already has candidates, or `candidates` is empty.
   void add(std::string_view op, std::vector<Candidate> candidates) {
     HR_CHECK(!candidates.empty(), "op {} has no kernel", op);
     HR_CHECK(kernels_.emplace(std::string(op), std::move(candidates)).second, "the kernels of {} are registered twice",
              op);
   }
-  // Throws InternalError when there are none.
+  // Throws InternalError if there are none.
   const std::vector<Candidate>& candidates(std::string_view op) const {
     const auto at = kernels_.find(op);
     HR_CHECK(at != kernels_.end(), "op {} has no {} kernel", op, device_);
@@ -41,7 +41,7 @@ class KernelTable {
   bool has(std::string_view op) const { return kernels_.contains(op); }
 
   // The kernel of the first candidate that accepts; `only` restricts to one implementation, `chosen` receives its name.
-  // Throws InternalError with all refusals when none accepts.
+  // Throws InternalError with all refusals if none accepts.
   template <typename Spec, typename Context>
   auto make(const Spec& spec, const Context& context, std::string_view only, std::string* chosen) const {
     std::string refusals;

@@ -8,7 +8,7 @@ namespace headroom {
 
 constexpr int64_t kHyperCount = 16;
 
-// Places of the scalars of every run; the others belong to the optimizer, and are zero where it has none.
+// Indices of the scalars of every run; the other elements are the optimizer's own scalars, or zero.
 enum HyperIndex : int64_t {
   kLearningRate = 0,
   kWeightDecay = 1,
@@ -19,7 +19,7 @@ enum HyperIndex : int64_t {
   kUnscale = 15,     // 1 / the loss scale
 };
 
-// The places of an optimizer's own scalars, in the order in which it names them (optim/optimizer.h).
+// Indices of an optimizer's own scalars, in the order in which it names them (optim/optimizer.h).
 constexpr int64_t kOwnScalars = 8;
 constexpr int64_t kOwnScalar[kOwnScalars] = {2, 3, 9, 10, 11, 12, 13, 14};
 

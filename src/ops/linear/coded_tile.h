@@ -6,14 +6,14 @@
 
 namespace headroom {
 
-// Writes elements first .. first + count, whole blocks, what CodedMatrix::read() says of them, rounded to nearest even.
-// Thread-safe; no heap call.
+// Writes elements first .. first + count, which are whole blocks, as CodedMatrix::read() gives them, rounded to nearest
+// even. Thread-safe; no heap call.
 using CodedTileDecoder = void (*)(const CodedMatrix& weight, int64_t first, int64_t count, void* to);
 
-// To elements of `dtype`, of blocks of 32 codes of 4 bits, or of 16 of 8; needs AVX2.
+// Decodes to `dtype`, from blocks of a multiple of 32 4-bit codes or of 16 8-bit codes; needs AVX2.
 CodedTileDecoder coded_tile_decoder(DType dtype, const Capabilities& capabilities);
 
-// To bf16; needs AVX-512 with bf16. Subnormal numbers become zero.
+// The same to bf16; needs AVX-512 with bf16. Subnormal numbers become zero.
 CodedTileDecoder bf16_coded_tile_decoder();
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// Kernels of the linear layer: each op is one product (or two variants of it) of ops/cpu/matmul.h.
+// CPU kernels of the linear layer: each op is one product of ops/cpu/matmul.h, or two variants of it.
 #include "base/threads.h"
 #include "ops/cpu/kernel.h"
 #include "ops/cpu/matmul.h"
@@ -48,7 +48,7 @@ KernelOffer make_linear_dx(const KernelSpec& spec, const DeviceFacts& facts) {
 
 class WeightGradientKernel final : public CpuKernel {
  public:
-  // `first`: overwrites the accumulator, nullptr when no trip does.
+  // `first` overwrites the accumulator; nullptr if no trip does.
   WeightGradientKernel(std::unique_ptr<Matmul> first, std::unique_ptr<Matmul> adding, bool out_in)
       : first_(std::move(first)), adding_(std::move(adding)), out_in_(out_in) {}
 
@@ -79,7 +79,7 @@ KernelOffer make_linear_dw(const KernelSpec& spec, const DeviceFacts& facts) {
       {}};
 }
 
-// Sums the rows of each column in one chain; threads share the columns.
+// Sums each column over its rows, in order; the threads divide the columns.
 template <typename T>
 void sum_columns(const KernelCall& call, bool overwrite) {
   const T* dy = call.inputs[0].as<T>();

@@ -1,4 +1,4 @@
-// Linear layers with a weight in blocks of codes, which are decoded once for all rows of x and rounded to its type.
+// Linear layers with a weight in blocks of codes, which are decoded once for all rows of x and rounded to x's dtype.
 #pragma once
 
 #include "ops/cpu/kernel.h"
@@ -6,7 +6,7 @@
 
 namespace headroom {
 
-// linear, for at most eight rows or with batch_invariant any number of them, and a weight [outs, ins] whose rows are
+// Accepts linear for at most eight rows, or with batch_invariant any number, and a weight [outs, ins] whose rows are
 // whole blocks; needs AVX2. The bits are those of the dense product with the decoded weight.
 KernelOffer make_coded_rows(const KernelSpec& spec, const RowsPlan& plan, const DeviceFacts& facts);
 

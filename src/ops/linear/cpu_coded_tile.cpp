@@ -1,4 +1,4 @@
-// Decoding of a weight in blocks of codes, for products of dense rows.
+// Decodes a weight in blocks of codes, for products with dense rows.
 #include "ops/stream/targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/linear/cpu_coded_tile.cpp"
@@ -15,7 +15,7 @@ namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
 
-// What the codes of 4 bits stand for, by lane.
+// The values of 4-bit codes, looked up per lane.
 class Table {
  public:
   explicit Table(CodeTable codes) : values_(code_values(codes).data()) {}
@@ -38,7 +38,7 @@ class Table {
   const float* values_;
 };
 
-// Two vectors of numbers, the first of `even`, the second of `odd`, and so on.
+// Stores two vectors interleaved: even[0], odd[0], even[1], odd[1], ...
 template <class D, typename T>
 HWY_INLINE void store_pairs(D d, hn::Vec<D> even, hn::Vec<D> odd, T* to) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));

@@ -1,4 +1,4 @@
-// Codes to bf16: what the 16 codes of a block of 4 bits stand for is rounded once, then looked up 32 at a time.
+// Codes to bf16. For 4-bit codes, the 16 values of a block are rounded once and then looked up, 32 at a time.
 #include "base/block_codes.h"
 #include "base/error.h"
 #include "ops/cpu/avx512_bf16.h"
@@ -34,11 +34,11 @@ HEADROOM_AVX512_BF16 inline void decode_bytes(const uint8_t* codes, int64_t coun
   if (i < count) _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), (__m256i)_mm512_cvtneps_pbh(values(i)));
 }
 
-// decode(codes, scale, to) for each block, whose codes take so many bytes.
+// Calls decode(codes, scale, to) for each block; the codes of a block take `bytes` bytes.
 template <typename Decode>
 HEADROOM_AVX512_BF16 inline void each_block(const CodedMatrix& weight, int64_t begin, int64_t end, int64_t bytes,
                                             uint16_t* to, const Decode& decode) {
-  // Copies, which the stores of what is decoded cannot change.
+  // Local copies, which the stores to `to` cannot alias.
   const int64_t elements = weight.storage().block;
   const float* const scales = weight.scales();
   const uint8_t* codes = weight.codes() + begin * bytes;

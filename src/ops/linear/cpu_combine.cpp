@@ -1,4 +1,4 @@
-// Sums of multiples of the rows of a weight [ins, outs], one multiple after the other.
+// Products of rows with a weight [ins, outs], as sums of multiples of the weight's rows, in their order.
 #include "ops/stream/targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/linear/cpu_combine.cpp"
@@ -16,7 +16,7 @@ namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Rows of x and vectors of columns whose sums stay in registers. One row alone reads longer pieces of w.
+// Rows of x and vectors of columns whose sums stay in registers. A single row reads longer pieces of w.
 #if HWY_TARGET <= HWY_AVX3
 constexpr int kRows = 6, kVectors = 4, kVectorsOfOne = 16;
 #else
@@ -31,7 +31,7 @@ HWY_INLINE void put(D d, const RowProduct& call, int64_t row, int64_t out, hn::V
   store(d, sum, static_cast<R*>(call.y) + at);
 }
 
-// kCount rows of x with kWide vectors of columns.
+// A tile of y: kCount rows by kWide vectors of columns.
 template <int kCount, int kWide, typename T, typename W, typename R, class D>
 HWY_INLINE void combine(D d, const RowProduct& call, int64_t row, int64_t out) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));

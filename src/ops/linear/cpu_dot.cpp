@@ -16,15 +16,15 @@ namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Rows of x and of w whose sums stay in registers: as many as the registers hold.
+// Rows of x and of w in a tile, whose sums fill the registers.
 #if HWY_TARGET <= HWY_AVX3
 constexpr int kTileRows = 4, kTileOuts = 6;
 #else
 constexpr int kTileRows = 3, kTileOuts = 4;
 #endif
-constexpr int kRowOuts = 8;  // of one row alone
+constexpr int kRowOuts = 8;  // rows of w for a single row of x
 
-// What comes next in memory, brought near a few lines a vector.
+// Prefetches what is read next, a few cache lines per vector.
 struct Ahead {
   const char* at = nullptr;
   int64_t lines = 0;
@@ -48,7 +48,7 @@ HWY_INLINE void add_step(D d, const W* w, const T* x, int64_t ins, V* total) {
   }
 }
 
-// sums[row][out] for kCount rows of x and kOuts rows of w, which lie one behind the other.
+// sums[row][out] for kCount consecutive rows of x and kOuts consecutive rows of w.
 template <int kOuts, int kCount, typename T, typename W>
 void dot(const W* w, const T* x, int64_t ins, Ahead ahead, float* sums) {
   const hn::ScalableTag<float> d;
@@ -86,7 +86,7 @@ void finish(const RowProduct& call, int64_t row, int64_t rows, int64_t out, int6
     }
 }
 
-// The tile of `count` rows, at most kTileRows.
+// A tile of `count` rows of x, at most kTileRows.
 template <int kOuts, typename T, typename W>
 void dot_some(int64_t count, const W* w, const T* x, int64_t ins, Ahead ahead, float* sums) {
   if (count == 1) return dot<kOuts, 1>(w, x, ins, ahead, sums);
@@ -102,7 +102,7 @@ void dot_columns(const RowProduct& call, int64_t begin, int64_t end) {
   const int64_t vectors = call.ins / static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>()));
   const int64_t column_lines = call.ins * static_cast<int64_t>(sizeof(W)) / 64;
   float sums[kTileRows * kTileOuts];
-  // The tiles of the first rows bring the next columns near.
+  // The tiles of the first rows of x prefetch the next rows of w.
   const auto ahead_of = [&](int64_t row, int64_t out, int64_t outs) -> Ahead {
     const int64_t steps = (call.rows + kTileRows - 1) / kTileRows * std::max<int64_t>(1, vectors);
     const int64_t lines = (outs * column_lines + steps - 1) / steps, skipped = row / kTileRows * lines * vectors;

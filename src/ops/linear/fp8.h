@@ -10,7 +10,7 @@ namespace headroom {
 
 inline constexpr std::string_view kMultiplyFp8 = "fp8";
 
-// Whether a product of these three sizes is multiplied in fp8, where the device can: the library wants whole 16 bytes.
+// Whether a product of these sizes is multiplied in fp8 on a device that can: the library needs multiples of 16 bytes.
 inline bool fits_fp8(int64_t rows, int64_t outs, int64_t ins) {
   return std::min({rows, outs, ins}) > 0 && rows % 16 == 0 && outs % 16 == 0 && ins % 16 == 0;
 }

@@ -1,5 +1,5 @@
-// Products of rows with a weight that is read as it is stored, once for few rows, whose traffic decides; tiles of sums
-// in registers serve many rows.
+// Products of rows with a weight that is read as it is stored. For few rows, memory traffic decides, and the weight is
+// read once; for many rows, tiles of sums stay in registers.
 #pragma once
 
 #include <cstdint>
@@ -21,27 +21,27 @@ struct RowProduct {
   int64_t rows = 0, outs = 0, ins = 0;
 };
 
-// Computes columns begin .. end of y. Each sum is made in an order that depends on `ins` alone, so that a row has the
-// same bits among any others. No heap call; thread-safe across distinct columns.
+// Computes columns begin .. end of y. The order of each sum depends only on `ins`, so that the bits of a row do not
+// depend on the other rows. No heap call; thread-safe across distinct columns.
 using ColumnRange = void (*)(const RowProduct& call, int64_t begin, int64_t end);
 
 struct RowTypes {
   DType x = DType::f32;
-  DType w = DType::f32;  // x's, or f32, whose elements are rounded to x's
+  DType w = DType::f32;  // x's, or f32, rounded to x's
   DType y = DType::f32;  // x's, or f32
 };
 
-// What computes products with w [outs, ins] on this machine, as dot products; needs AVX2. The choice depends on the
+// The kernel of this machine for w [outs, ins], which computes dot products; needs AVX2. The choice depends on the
 // types and the capabilities.
 ColumnRange dot_range(const RowTypes& types, const Capabilities& capabilities);
 
-// The same of w [ins, outs], as sums of multiples of its rows.
+// The same for w [ins, outs], as sums of multiples of its rows.
 ColumnRange combine_range(const RowTypes& types);
 
-// dot_range of bf16 operands, in pairs: needs AVX-512 with bf16. Subnormal numbers count as zero.
+// dot_range for bf16 operands, which are multiplied in pairs; needs AVX-512 with bf16. Subnormal numbers count as zero.
 ColumnRange bf16_dot_range(DType y);
 
-// What computes products of these types: choose(x, w, y) of a value of each element type.
+// The kernel for these types: what choose(x, w, y) returns for a value of each element type.
 template <typename Choose>
 ColumnRange range_of_types(const RowTypes& types, const Choose& choose) {
   HR_CHECK(types.w == types.x || types.w == DType::f32, "no products of {} and {}", dtype_name(types.x),
@@ -52,8 +52,8 @@ ColumnRange range_of_types(const RowTypes& types, const Choose& choose) {
   return range;
 }
 
-// The tiles of a range of columns: body(first row, rows, first column, columns) with at most kRows and kOuts. Rows in
-// blocks that stay in the second-level cache.
+// Calls body(first row, rows, first column, columns) for the tiles, at most kRows by kOuts, of a range of columns. Rows
+// are taken in blocks that stay in the second-level cache.
 template <int64_t kRows, int64_t kOuts, typename Body>
 void each_dot_tile(int64_t rows, int64_t row_bytes, int64_t begin, int64_t end, const Body& body) {
   constexpr int64_t kBlockBytes = int64_t{1} << 19;

@@ -7,7 +7,7 @@
 
 namespace headroom {
 
-// The rank of p q, 0 when there is none.
+// The rank of p q, 0 if there is none.
 inline int64_t low_rank_of(const OpCall& call) {
   const size_t p = linear_operands(call.attrs).low_rank;
   return p == 0 ? 0 : call.inputs[p].dims.back();
@@ -39,7 +39,7 @@ inline MatmulSpec linear_product(const OpCall& call) {
   return spec;
 }
 
-// Of the CPU kernels of linear: a batch-invariant product takes the same kernel for every number of rows.
+// Scratch of the CPU kernels of linear. A batch-invariant product uses the same kernel for every number of rows.
 inline int64_t linear_scratch(const OpCall& call, const DeviceFacts& facts) {
   const int64_t product = matmul_scratch(linear_product(call), facts);
   if (call.inputs[1].storage.dense()) return product;
@@ -64,7 +64,7 @@ inline MatmulSpec linear_dx_product(const OpCall& call) {
   return spec;
 }
 
-// acc += dy^T x, or x^T dy where w is stored [ins, outs]; `adds` is false on the trip that overwrites the accumulator.
+// acc += dy^T x, or x^T dy if w is stored [ins, outs]; `adds` is false on the trip that overwrites the accumulator.
 inline MatmulSpec linear_dw_product(const OpCall& call, bool adds) {
   const LinearShape shape = linear_shape(call.inputs[0], call.inputs[2], call.attrs);
   MatmulSpec spec;

@@ -8,7 +8,7 @@
 
 namespace headroom {
 
-// y[rows, outs] = x[rows, ins] w^T. `out_in` says how w is stored: [outs, ins], or [ins, outs] when false.
+// y[rows, outs] = x[rows, ins] w^T. `out_in` says how w is stored: [outs, ins], or [ins, outs] if false.
 struct LinearShape {
   int64_t rows = 0;
   int64_t outs = 0;
@@ -16,7 +16,7 @@ struct LinearShape {
   bool out_in = true;
 };
 
-// Where the optional inputs of linear and linear_dx stand; 0: there is none.
+// Indices of the optional inputs of linear and linear_dx; 0: there is none.
 struct LinearOperands {
   size_t bias = 0;
   size_t low_rank = 0;  // p [rows, rank], then q [outs, rank] of linear or [rank, ins] of linear_dx

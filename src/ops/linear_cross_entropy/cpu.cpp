@@ -45,7 +45,7 @@ class LossKernel final : public CpuKernel {
   }
 
  private:
-  // The number of targets. The host gives no label that names nothing (data/batch_reader.h).
+  // Returns the number of targets. The host only gives labels that the model accepts (data/batch_reader.h).
   int64_t check_labels(const Targets& targets) const {
     int64_t counted = 0;
     for (int64_t row = 0; row < shape_.rows; ++row) {

@@ -1,4 +1,4 @@
-// How the loss, and for the gradient op its gradient, of one chunk of rows are computed: an implementation each.
+// Implementations of the loss of one chunk of rows, and for the gradient op of its gradient.
 #pragma once
 
 #include <string>
@@ -35,14 +35,14 @@ struct ChunkLossOffer {
   std::string refusal;
 };
 
-// Three products and a softmax over the chunk's logits. Takes fewer rows at a time where less scratch is booked than a
+// Three products and a softmax over the chunk's logits. Takes fewer rows at a time if less scratch is booked than a
 // chunk of logits needs.
 ChunkLossOffer make_product_loss(const KernelSpec& spec, const DeviceFacts& facts, MatmulMaker make,
                                  SoftmaxLoss softmax);
 // On AMX tiles, without the chunk's logits.
 ChunkLossOffer make_tiled_loss(const KernelSpec& spec, const DeviceFacts& facts);
 
-// The bias comes after all other inputs but its own accumulator, which is last; so is its output.
+// The accumulator of the bias's gradient, which is the last output.
 inline float* bias_sums(const KernelCall& call) { return call.outputs.back().as<float>(); }
 
 }  // namespace headroom

@@ -9,7 +9,7 @@
 namespace headroom {
 namespace {
 
-// The products of a chunk of `rows` rows; the last chunk has its own.
+// The products of a chunk of `rows` rows; a shorter last chunk has its own.
 struct ChunkProducts {
   int64_t rows = 0;
   std::unique_ptr<Matmul> logits, dx, dw_first, dw_adding;
@@ -21,7 +21,7 @@ class ProductLoss final : public ChunkLoss {
               SoftmaxLoss softmax)
       : shape_(shape), scratch_(scratch), options_(options), dtype_(dtype), softmax_(softmax) {}
 
-  // Creates the products; the reason when one is refused.
+  // Creates the products. Returns the reason if one is refused, else an empty string.
   std::string prepare(MatmulMaker make, const DeviceFacts& facts) {
     const int64_t tail = shape_.rows % shape_.chunk;
     for (int64_t rows : {shape_.chunk, tail}) {
@@ -89,7 +89,7 @@ class ProductLoss final : public ChunkLoss {
     return rows;
   }
 
-  // Adds the columns of a chunk's dlogits, row after row.
+  // Adds a chunk's dlogits to the bias's gradient, row by row.
   void add_columns(const KernelCall& call, const std::byte* gradients, int64_t rows) const {
     const int64_t size = dtype_bytes(dtype_);
     float* const sums = bias_sums(call);

@@ -27,7 +27,7 @@ struct RowSum {
   double sum = 0;
 };
 
-// The largest of a block; NaN when one of its elements is not finite.
+// The largest element of a block; NaN if an element is not finite.
 HWY_INLINE float block_max(const float* x, int64_t count) {
   const hn::ScalableTag<float> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -50,7 +50,7 @@ HWY_INLINE float block_max(const float* x, int64_t count) {
   return largest + spoilt;
 }
 
-// One pass over memory: a block's second reading finds it in the first-level cache.
+// One pass over memory: each block is read twice, the second time from the first-level cache.
 RowSum sum_row(const float* x, int64_t count) {
   constexpr int64_t kBlock = 2048;
   RowSum row;
@@ -77,7 +77,7 @@ void cap_row(float* logits, int64_t count, float cap) {
   });
 }
 
-// With a cap the logits are capped already, and the gradient passes its slope 1 - (l / cap)^2.
+// With kCapped, `logits` are already capped, and the gradient is multiplied by the cap's slope 1 - (l / cap)^2.
 template <bool kCapped, typename T>
 void write_gradient(const RowSum& row, const float* logits, int64_t count, int32_t target, float scale, float cap,
                     T* gradient) {

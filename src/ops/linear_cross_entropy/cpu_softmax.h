@@ -10,7 +10,7 @@
 
 namespace headroom {
 
-// Rows of logits of one chunk; `first_row` is the chunk's place among all rows.
+// Rows of logits of one chunk; `first_row` is the index of its first row among all rows.
 struct LossRows {
   float* logits = nullptr;
   int64_t rows = 0;
@@ -18,7 +18,7 @@ struct LossRows {
   Targets targets;
   int64_t first_row = 0;
   double* losses = nullptr;  // per row: -log softmax(logits)[target], 0 without a target
-  double* hits = nullptr;    // per row, where wanted: 1 if no logit is above the target's, else 0
+  double* hits = nullptr;    // per row: 1 if no logit is above the target's, else 0; null: not wanted
   bool gradient = false;     // replace the logits by scale * (softmax - onehot), rows without a target by 0
   DType dtype = DType::f32;  // of the gradient, which is dense and starts where the logits start
   float scale = 1;
@@ -32,8 +32,8 @@ T* gradient_row(const LossRows& rows, int64_t row) {
   return reinterpret_cast<T*>(reinterpret_cast<std::byte*>(rows.logits) + static_cast<size_t>(row) * row_bytes(rows));
 }
 
-// body(row) for every row, on the thread team. Narrow gradients overwrite rows of logits that came before: row r lies
-// over rows r/2 and (r+1)/2 at most, so that rows [n, 2n) may run side by side once the rows before n are done.
+// Calls body(row) for every row, on the thread team. A narrow gradient of row r overwrites a part of row r / 2 of the
+// logits, so that rows [n, 2n) may run concurrently once the rows before n are done.
 template <typename Body>
 void each_row(const LossRows& rows, Body body) {
   const bool narrow = rows.gradient && rows.dtype != DType::f32;
@@ -44,7 +44,7 @@ void each_row(const LossRows& rows, Body body) {
     });
 }
 
-// A row without a target adds nothing.
+// Sets the results of a row to those of a row without a target: it adds nothing.
 inline void start_row(const LossRows& rows, int64_t row) {
   rows.losses[row] = 0;
   if (rows.hits != nullptr) rows.hits[row] = 0;
@@ -52,7 +52,7 @@ inline void start_row(const LossRows& rows, int64_t row) {
 
 using SoftmaxLoss = void (*)(const LossRows& rows);
 
-// Highway; a logit that is not finite makes its row's loss and gradient NaN.
+// By Highway; a logit that is not finite makes its row's loss and gradient NaN.
 SoftmaxLoss simd_softmax_loss();
 // Plain loops with sums in double.
 void plain_softmax_loss(const LossRows& rows);

@@ -1,5 +1,5 @@
-// The loss of a chunk of rows on AMX tiles: each thread goes through its share of the vocabulary, the shares' sums are
-// joined row by row in their order, then come dx from all shares and, share by share again, dw.
+// The loss of a chunk of rows on AMX tiles. Each thread computes its share of the vocabulary; the sums of the shares
+// are joined row by row, in order. Then dx is computed from all shares, and dw share by share.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -71,7 +71,7 @@ class TiledLossKernel final : public ChunkLoss {
     });
   }
 
-  // Targets of the rows, and the rows as right operands.
+  // Writes the targets of the rows, and the rows as right operands.
   void start_rows(const TiledPass& pass, const LossChunk& chunk, const uint16_t* x) const {
     for (int64_t row = 0; row < pass.cut.rows * 32; ++row) {
       const int32_t target = row < chunk.rows ? chunk.targets.at(chunk.first + row) : Targets::kNone;
@@ -97,7 +97,8 @@ class TiledLossKernel final : public ChunkLoss {
     return found;
   }
 
-  // In the base-2 domain: the logarithm of the sum of all shares, and from it loss, gradient and the shares' factors.
+  // In the base-2 domain: the logarithm of the sum of all shares, and from it the loss, the gradient with respect to
+  // the target's logit, and the factors of the shares.
   void join_row(const TiledPass* passes, int64_t row, float scale) const {
     const TiledChunk& chunk = passes[0].chunk;
     chunk.losses[row] = chunk.hits[row] = 0;

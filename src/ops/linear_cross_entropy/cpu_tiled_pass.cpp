@@ -1,6 +1,7 @@
-// A thread's share of the loss on AMX tiles. Logits are computed transposed, [vocabulary][rows]: the softmax runs down
-// the columns of vectors, its numerators are left operands of dw as they are, and right operands of dx (transposed)
-// once two rows are interleaved. The softmax of a tile is computed between the tile instructions of the next.
+// A thread's share of the loss on AMX tiles. Logits are computed transposed, [vocabulary][rows], so that the softmax
+// needs no sums across vector lanes. Its numerators are left operands of dw as they are stored, and right operands of
+// dx (transposed) after pairs of rows are interleaved. The softmax of a tile is computed between the tile instructions
+// of the next tile.
 #include "ops/linear_cross_entropy/cpu_tiled_pass.h"
 
 #include <algorithm>
@@ -19,20 +20,20 @@ namespace {
 
 constexpr float kLog2e = std::numbers::log2e_v<float>;
 constexpr float kLargestPower = 60;
-constexpr int64_t kPairs = 16;  // of rows of a tile
+constexpr int64_t kPairs = 16;  // pairs of rows in a tile
 
-// What is known of 32 columns (rows of the chunk).
+// The softmax so far of 32 columns (rows of the chunk).
 struct Columns {
   __m512 reference[2], largest[2], sum[2];
 };
 
-// Where the numerators of a tile go.
+// Where the numerators of a tile are written.
 struct Numerators {
   std::byte* rows = nullptr;     // left operands; nullptr: not wanted
   std::byte* columns = nullptr;  // right operands; nullptr: not wanted
 };
 
-// Two rows of a tile of logits.
+// Computes the numerators of two rows of a tile of logits, and adds them to the sums.
 template <bool kRows, bool kColumns>
 HEADROOM_AMX inline void exponentiate(const float* logits, int64_t pair, const Numerators& to, Columns& columns) {
   const __m512 log2e = _mm512_set1_ps(kLog2e), zero = _mm512_setzero_ps();
@@ -42,7 +43,7 @@ HEADROOM_AMX inline void exponentiate(const float* logits, int64_t pair, const N
       const __m512 logit = _mm512_load_ps(logits + (2 * pair + row) * 32 + 16 * half);
       columns.largest[half] = _mm512_max_ps(logit, columns.largest[half]);
       power[row][half] = fast_exp2<Exponential::fine>(_mm512_fmsub_ps(logit, log2e, columns.reference[half]));
-      // What is not finite becomes NaN.
+      // A logit that is not finite makes the sum NaN.
       columns.sum[half] = _mm512_add_ps(columns.sum[half], _mm512_fmadd_ps(logit, zero, power[row][half]));
     }
   const __m512i even = narrow_row(power[0][0], power[0][1]), odd = narrow_row(power[1][0], power[1][1]);
@@ -57,7 +58,7 @@ HEADROOM_AMX inline void exponentiate(const float* logits, int64_t pair, const N
   }
 }
 
-// logits[32][32] = 32 rows of w times a strip of x; between(step) is called after every 32 steps of the depth.
+// logits[32][32] = 32 rows of w times a strip of x; between(step) is called after each step of 32 along the depth.
 template <typename Between>
 HEADROOM_AMX inline void multiply_logits(const uint16_t* w, int64_t hidden, const std::byte* x, float* logits,
                                          Between between) {
@@ -70,10 +71,10 @@ HEADROOM_AMX inline void multiply_logits(const uint16_t* w, int64_t hidden, cons
   amx::order_memory();
 }
 
-// Whether a strip reaches beyond the vocabulary.
+// Whether a strip extends past the end of the vocabulary.
 bool has_filling(const TiledPass& pass, int64_t strip) { return pass.cut.tail > 0 && strip == pass.cut.strips - 1; }
 
-// The way through a block of strips for 32 rows; `w` is the block in bf16.
+// Processes a block of strips for 32 rows of the chunk; `w` is the block in bf16.
 template <bool kRows, bool kColumns>
 class RowsOfBlock {
  public:
@@ -117,7 +118,7 @@ class RowsOfBlock {
     return to;
   }
 
-  // Logits of no entry of the vocabulary: their numerators become 0.
+  // Lowers the logits past the end of the vocabulary, so that their numerators become 0.
   void lower_filling(float* logits) const { std::fill(logits + pass_.cut.tail * 32, logits + kLossTile, -1e30f); }
 
   HEADROOM_AMX void load() {
@@ -141,7 +142,7 @@ class RowsOfBlock {
     for (int64_t pair = 0; pair < kPairs; ++pair) exponentiate<kRows, kColumns>(logits, pair, to, columns_);
   }
 
-  // The range's first tile gives the references.
+  // The first tile of the range sets the references.
   HEADROOM_AMX void start(int64_t strip) {
     if (first_ + strip != pass_.first) return;
     for (int half = 0; half < 2; ++half) {
@@ -155,7 +156,7 @@ class RowsOfBlock {
     }
   }
 
-  // After a tile's numerators: raises references that they left too far behind, adds the sums, takes out targets.
+  // After a tile's numerators: raises references that are too far below a logit, adds the sums, takes out targets.
   HEADROOM_AMX void settle(int64_t strip) {
     __mmask16 far[2];
     for (int half = 0; half < 2; ++half) {
@@ -182,7 +183,7 @@ class RowsOfBlock {
     _mm512_store_pd(sums, _mm512_add_pd(_mm512_load_pd(sums), _mm512_cvtps_pd(more)));
   }
 
-  // The target's part of the gradient is not rounded: it is added apart.
+  // Keeps the target's logit and zeroes its numerator: its part of the gradient is added separately, unrounded.
   void take_out(int64_t strip, int64_t column) const {
     const int64_t row = pass_.chunk.targets[row_tile_ * 32 + column] % 32;
     const Numerators to = numerators_of(strip);
@@ -192,8 +193,8 @@ class RowsOfBlock {
       reinterpret_cast<uint16_t*>(to.columns)[column / 16 * 512 + row / 2 * 32 + column % 16 * 2 + row % 2] = 0;
   }
 
-  // Scales what was computed of the columns in `far` to references at their largest logits, and computes this tile's
-  // numerators again.
+  // Raises the references of the columns in `far` to their largest logits, rescales what was computed so far, and
+  // computes this tile's numerators again.
   HEADROOM_AMX void raise(int64_t strip, const __mmask16 (&far)[2]) {
     __m512 factor[2];
     for (int half = 0; half < 2; ++half) {
@@ -229,7 +230,7 @@ class RowsOfBlock {
     }
   }
 
-  // Pairs of numerators of one column: the even one in the low half of a dword.
+  // A dword holds two numerators of one column, the even one in its low half.
   HEADROOM_AMX static void scale_columns_of(std::byte* tiles, const __m512 (&factor)[2]) {
     const __m512i high = _mm512_set1_epi32(static_cast<int32_t>(0xffff0000u));
     for (int half = 0; half < 2; ++half)
@@ -276,7 +277,7 @@ void add_to_dx(const TiledPass& pass, int64_t strips, int64_t row_tile, bool fir
   }
 }
 
-// A block of w in bf16, zeros behind the vocabulary.
+// A block of w in bf16, with zeros past the end of the vocabulary.
 const uint16_t* block_of_weight(const TiledPass& pass, int64_t first, int64_t strips) {
   const bool fills = has_filling(pass, first + strips - 1);
   const int64_t begin = first * 32 * pass.hidden(), whole = strips * 32 * pass.hidden();
@@ -304,13 +305,13 @@ HEADROOM_AMX void run_blocks(const TiledPass& pass) {
   }
 }
 
-// 16 numbers of w, as they are multiplied.
+// 16 elements of w, rounded as in the products.
 HEADROOM_AMX inline __m512 weights(const TiledPass& pass, int64_t at) {
   if (!pass.cut.rounds) return widen_words(static_cast<const uint16_t*>(pass.w) + at);
   return widen_bf16((__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(static_cast<const float*>(pass.w) + at)));
 }
 
-// 16 rows of dx, transposed, of all cells with their factors.
+// 16 columns of 16 rows of dx: the sum over the cells, each with its factor.
 HEADROOM_AMX inline void gather_dx(const TiledPass* cells, int64_t count, int64_t tile, int64_t row, int64_t from,
                                    __m512i (&r)[16]) {
   for (int64_t i = 0; i < 16; ++i) {
@@ -352,7 +353,7 @@ HEADROOM_AMX void scale_rows(const TiledPass& pass, const uint16_t* x, int64_t r
                       pass.cell.scaled + row_tile * amx::kStepBytes, pass.cut.rows * amx::kStepBytes});
 }
 
-// The sums of the last strip where it reaches beyond the vocabulary: they have memory of their own while they grow.
+// If the last strip extends past the end of the vocabulary, its sums are accumulated in separate memory.
 void start_last_sums(const TiledPass& pass, const float* sums) {
   const int64_t count = pass.cut.tail * pass.hidden();
   std::copy_n(sums + (pass.cut.strips - 1) * 32 * pass.hidden(), count, pass.cell.last_sums);

@@ -7,10 +7,10 @@
 namespace headroom {
 
 struct LossOptions {
-  bool gradient = false;      // dx beside the loss
+  bool gradient = false;      // dx as well as the loss
   bool trains = false;        // dw too
-  bool trains_bias = false;   // the bias' gradient too
-  bool loss_carried = false;  // an accumulator that is overwritten on the first trip, for each of the three
+  bool trains_bias = false;   // the bias's gradient too
+  bool loss_carried = false;  // its accumulator is overwritten on the first trip; the same for the next two
   bool weight_carried = false;
   bool bias_carried = false;
   float softcap = 0;  // 0: none
@@ -29,7 +29,7 @@ inline LossOptions loss_options(const KernelSpec& spec) {
   return options;
 }
 
-// The bias, after all other inputs but its own accumulator, which is last. Null when there is none.
+// The bias: the last input, except for its accumulator if it is trained. Null if there is none.
 inline const void* loss_bias(const LossShape& shape, const LossOptions& options, const KernelCall& call) {
   return shape.bias ? call.inputs[call.inputs.size() - 1 - size_t{options.trains_bias}].data : nullptr;
 }

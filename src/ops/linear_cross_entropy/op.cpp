@@ -1,9 +1,11 @@
-// Rules of the output projection fused with the next-token cross entropy, and of its gradient. Attribute "softcap" c >
-// 0: a logit l becomes c tanh(l / c) before the softmax. Attribute "shift" 0: labels[t] is what position t predicts,
-// not what position t - 1 does. Attribute "bias" 1: f32[vocabulary] after the other inputs is added to the logits.
-// An f32 w beside narrow x is rounded to its dtype where it is multiplied. Attribute "hits" 1: the accumulator has a
-// third element, how many targets have the largest logit of their row. Attribute "logits" "bf16" of the gradient, with
-// x in bf16, neither bias nor hits: a GPU keeps the logits in bf16, a CPU has its own way.
+// Rules of the output projection fused with the next-token cross entropy, and of its gradient. If w is f32 and x is
+// narrow, w is rounded to x's dtype when it is multiplied. Attributes:
+//   "softcap" c > 0: a logit l becomes c tanh(l / c) before the softmax.
+//   "shift" 0: position t predicts labels[t], not labels[t + 1].
+//   "bias" 1: an f32[vocabulary] after the other inputs is added to the logits.
+//   "hits" 1: the accumulator has a third element, the number of targets that have the largest logit of their row.
+//   "logits" "bf16" of the gradient, for x in bf16 without bias and hits: a GPU keeps the logits in bf16; a CPU ignores
+//   it.
 #include <memory>
 
 #include "base/error.h"
@@ -25,7 +27,7 @@ void check_exact(std::string_view op, std::string_view what, const Type& found, 
   HR_CHECK(found.dtype == wanted.dtype && found.shape == wanted.shape, "{}: {} has the wrong type", op, what);
 }
 
-// Checks x, w and labels, which both ops take first.
+// Checks x, w and labels, the first inputs of both ops.
 void check_operands(std::string_view op, std::span<const Type> inputs, const Attrs& attrs) {
   for (const Type& type : inputs) HR_CHECK(type.storage.dense(), "{} takes dense inputs", op);
   const std::string_view layout = attrs.text("layout", "out_in");
@@ -46,7 +48,7 @@ void check_operands(std::string_view op, std::span<const Type> inputs, const Att
   check_exact(op, "the label tensor", inputs[2], Type{DType::i32, leading});
 }
 
-// The bias and, when it is trained, its accumulator are the last inputs.
+// The bias and, if it is trained, its accumulator are the last inputs.
 void check_bias(std::string_view op, std::span<const Type> inputs, const Attrs& attrs) {
   const Type wanted{DType::f32, {inputs[1].shape[is_out_in(attrs) ? 0 : 1]}};
   check_exact(op, "the bias", inputs[inputs.size() - 1 - (attrs.integer("train_bias") != 0 ? 1 : 0)], wanted);
@@ -56,7 +58,8 @@ void check_bias(std::string_view op, std::span<const Type> inputs, const Attrs& 
 Type loss_accumulator_type(const Attrs& attrs) { return {DType::f64, {Dim::of(attrs.integer("hits") != 0 ? 3 : 2)}}; }
 Type scale_type() { return {DType::f32, {Dim::of(1)}}; }
 
-// `products`: how often rows * vocabulary * hidden multiply-adds are done; the softmax counts ten operations a logit.
+// `products`: the number of products of rows * vocabulary * hidden multiply-adds. The softmax counts as ten operations
+// per logit.
 Work loss_work(const OpCall& call, int products) {
   const LossShape s = loss_shape(call);
   const double logits = static_cast<double>(s.rows) * static_cast<double>(s.vocabulary);
@@ -66,7 +69,7 @@ Work loss_work(const OpCall& call, int products) {
   return work;
 }
 
-// acc [+]= (sum of -log softmax(x w^T)[target], number of targets, with "hits" those that are hit)
+// acc [+]= (sum of -log softmax(x w^T)[target], number of targets, with "hits" the number of hits)
 class LinearCrossEntropy final : public Op {
  public:
   std::string_view name() const override { return "linear_cross_entropy"; }
@@ -99,7 +102,7 @@ class LinearCrossEntropy final : public Op {
   std::vector<int> rounded_inputs() const override { return {1}; }
 
   // The loss is the root of differentiation: the gradient op computes loss and gradient in one pass over the logits and
-  // takes the forward node's place.
+  // replaces the forward node.
   void vjp(VjpContext& context) const override {
     const bool bias = context.attrs().integer("bias") != 0;
     HR_CHECK(context.node().inputs.size() == 5 + size_t{bias},
@@ -125,7 +128,7 @@ class LinearCrossEntropy final : public Op {
                                 bias ? context.input(5) : kNone, trains_bias ? context.accumulator(5) : kNone},
                                std::move(attrs), Role::gradient);
     if (context.wants(0)) context.contribute(0, results[0]);
-    // Losses that were added before have a gradient of their own, weighted by the same scale.
+    // Losses that were added before have their own gradients, with the same scale.
     if (context.wants(3)) context.contribute(3, context.input(3));
     if (trains) context.set_accumulator(1, results[2]);
     if (trains_bias) context.set_accumulator(5, results.back());

@@ -23,9 +23,9 @@ struct LossShape {
   bool shift = true;           // a position predicts the next one's label
   bool bias = false;           // added to the logits
   bool hits = false;           // targets with the largest logit are counted
-  bool rounds_weight = false;  // w is f32 beside narrow x
+  bool rounds_weight = false;  // w is f32 and x is narrow
   bool trains_bias = false;
-  bool narrow_logits = false;  // on a GPU: they lie in bf16, as x does
+  bool narrow_logits = false;  // on a GPU: they are bf16, as x is
 };
 
 // The label that a position predicts: the next position's, or its own without shift.
@@ -40,7 +40,8 @@ struct Targets {
   }
 };
 
-// Whether the gradient's logits may lie in bf16: a bias is added to them in fp32, and ties decide hits.
+// Whether the gradient op may keep its logits in bf16. Not with a bias, which is added in fp32, nor with hits, which
+// rounding could change by making ties.
 inline bool takes_narrow_logits(DType x, const Attrs& attrs) {
   return x == DType::bf16 && attrs.integer("bias") == 0 && attrs.integer("hits") == 0;
 }
@@ -63,7 +64,7 @@ inline LossShape loss_shape(const OpCall& call) {
           call.attrs.text("logits") == "bf16"};
 }
 
-// The three products of a chunk of `rows` rows. dlogits lie densely where the logits were.
+// The three products of a chunk of `rows` rows. dlogits are dense and overwrite the logits.
 inline MatmulSpec logits_product(const LossShape& s, DType dtype, int64_t rows) {
   MatmulSpec spec;
   spec.size = {rows, s.vocabulary, s.hidden};
@@ -85,7 +86,7 @@ inline MatmulSpec loss_dx_product(const LossShape& s, DType dtype, int64_t rows)
   return spec;
 }
 
-// acc += dlogits^T x [vocabulary, hidden], or x^T dlogits where w is stored [hidden, vocabulary].
+// acc += dlogits^T x [vocabulary, hidden], or x^T dlogits if w is stored [hidden, vocabulary].
 inline MatmulSpec loss_dw_product(const LossShape& s, DType dtype, int64_t rows, bool adds) {
   MatmulSpec spec;
   spec.size = s.out_in ? MatmulSize{s.vocabulary, s.hidden, rows} : MatmulSize{s.hidden, s.vocabulary, rows};
@@ -99,16 +100,16 @@ inline MatmulSpec loss_dw_product(const LossShape& s, DType dtype, int64_t rows,
 // Parts of the scratch, in this order, each a multiple of 64 bytes.
 struct LossScratch {
   int64_t logits = 0;     // chunk * vocabulary f32; dlogits overwrite them
-  int64_t losses = 0;     // one f64 per row of a chunk; with hits two, those of the losses first
+  int64_t losses = 0;     // one f64 per row of a chunk; with hits two, all losses first
   int64_t workspace = 0;  // of the largest product
   int64_t total() const { return logits + losses + workspace; }
 };
 
-// Of the three products and the softmax of a chunk.
+// Scratch of the three products and the softmax of a chunk.
 inline LossScratch product_loss_scratch(const LossShape& s, DType dtype, const DeviceFacts& facts, bool gradient,
                                         bool trains) {
   LossScratch scratch{align_up(s.chunk * s.vocabulary * 4, 64), align_up(s.chunk * (s.hits ? 16 : 8), 64), 0};
-  // The last chunk may be shorter, and its products cut otherwise.
+  // The last chunk may be shorter, and its products cut differently.
   for (int64_t rows : {s.chunk, s.rows % s.chunk == 0 ? s.chunk : s.rows % s.chunk}) {
     scratch.workspace = std::max(scratch.workspace, matmul_scratch(logits_product(s, dtype, rows), facts));
     if (!gradient) continue;

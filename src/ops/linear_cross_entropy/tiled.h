@@ -1,5 +1,5 @@
-// The sizes behind the loss on AMX tiles, shared by rules and kernels: logits exist for 32 rows and 32 entries of the
-// vocabulary at a time, and what a chunk keeps of them is the numerators of its softmax in bf16.
+// The sizes behind the loss on AMX tiles, shared by rules and kernels. Logits exist for 32 rows and 32 entries of the
+// vocabulary at a time; a chunk keeps only the numerators of its softmax, in bf16.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 
 namespace headroom {
 
-// A vocabulary that does not fill its last strip pays for the rest: little where there are many strips.
+// A last strip that is only partly filled costs as much as a whole one: little if there are many strips.
 inline bool cuts_well(int64_t vocabulary) { return vocabulary % 32 == 0 || vocabulary > 1024; }
 
-// Whether a call runs on tiles: bf16 operands, w stored [vocabulary, hidden] in rows of whole tiles, nothing between
+// Whether a call runs on tiles: x in bf16, w stored [vocabulary, hidden] with rows of whole tiles, nothing between
 // product and softmax.
 inline bool runs_tiled(const OpCall& call, const DeviceFacts& facts) {
   const LossShape s = loss_shape(call);
@@ -22,8 +22,8 @@ inline bool runs_tiled(const OpCall& call, const DeviceFacts& facts) {
          cuts_well(s.vocabulary) && !s.bias && call.attrs.real("softcap", 0) == 0;
 }
 
-// How a chunk is cut: each cell has a thread and a range of the vocabulary, which it goes through in blocks. Counts are
-// in tiles of 32 (rows, hidden) or strips of 32 entries (vocabulary).
+// How a chunk is cut: a cell is one thread's range of the vocabulary, which is processed in blocks. Counts are in tiles
+// of 32 (rows, hidden) or strips of 32 entries (vocabulary).
 struct TiledLoss {
   bool gradient = false, trains = false;
   bool rounds = false;  // w is f32
@@ -53,13 +53,13 @@ inline TiledLoss cut_tiled_loss(const OpCall& call, bool gradient, int threads) 
 constexpr int64_t kLossTile = 32 * 32;      // sums
 constexpr int64_t kLossStep = 2 * 32 * 32;  // bytes of two tiles of bf16
 
-// Scratch of a chunk that all cells share. `rows` tiles of 32 rows of which the last may be filled up.
+// Scratch of a chunk that all cells share. `rows` are tiles of 32 rows; the last one may be padded.
 struct TiledChunk {
   std::byte* x;           // [rows][hidden] right operands
   std::byte* numerators;  // [strips][rows] left operands: exp(logit - the cell's reference), 0 at targets
   int32_t* targets;       // per row: the entry of the vocabulary, or -1
   float* chosen;          // per row: the target's logit
-  float* slopes;          // per row: the gradient of the loss by the target's logit
+  float* slopes;          // per row: the gradient of the loss with respect to the target's logit
   double* losses;         // per row
   double* hits;           // per row
 };
@@ -79,18 +79,18 @@ inline TiledChunk tiled_chunk(Carver& carver, const TiledLoss& cut) {
 
 // Scratch of a cell.
 struct TiledCell {
-  float* logits;       // two tiles, the one that is computed and the one before
+  float* logits;       // two tiles, the current one and the one before
   float* references;   // per row, in the base-2 domain
   float* largest;      // per row
   double* sums;        // per row: of the numerators
   float* factors;      // per row: numerator -> gradient
-  uint16_t* rounded;   // [block][32 hidden]: a block of f32 w, or the one whose last strip is filled up
+  uint16_t* rounded;   // [block][32 hidden]: a block of f32 w, or one whose last strip is padded
   std::byte* weight;   // [hidden][block] left operands: a block of w, transposed
   std::byte* columns;  // [block] right operands: numerators of 32 rows
   float* dx;           // [rows][hidden] tiles, transposed, before the factors
   uint16_t* staged;    // 32 rows of x with their factors
   std::byte* scaled;   // [hidden][rows] right operands: x with its factors
-  float* last_sums;    // [32][32 hidden]: the sums of a last strip that is filled up
+  float* last_sums;    // [32][32 hidden]: the sums of a padded last strip
 };
 
 inline TiledCell tiled_cell(Carver& carver, const TiledLoss& cut) {
@@ -120,8 +120,8 @@ inline int64_t tiled_scratch(const TiledLoss& cut) {
   return chunk.used() + cut.cells * cell.used();
 }
 
-// Of the loss on the CPU. What tiles need leaves room for the products of some rows at a time, where a system does not
-// let its processes use tiles.
+// Scratch of the loss on the CPU. With tiles it is also enough for the products of at least one row at a time, in case
+// the system does not let the process use tiles.
 inline int64_t loss_scratch(const OpCall& call, const DeviceFacts& facts, bool gradient) {
   const bool trains = gradient && call.attrs.integer("train_weight") != 0;
   LossShape shape = loss_shape(call);

@@ -1,12 +1,11 @@
-// CPU kernels of a group of linear layers: rows of all weights at once where few rows meet them, else one layer after
-// the other.
+// CPU kernels of a group of linear layers: all weights in one pass for few rows of x, else one layer after the other.
 #include "ops/linear/cpu_rows.h"
 #include "ops/linear_group/member_calls.h"
 
 namespace headroom {
 namespace {
 
-// Each layer by the kernel that linear has for it, or by its reference.
+// Runs each layer by the kernel that linear chooses for it; `only` restricts the choice to one implementation.
 KernelOffer make_each(const KernelSpec& spec, const DeviceFacts& facts, std::string_view only) {
   std::vector<std::unique_ptr<CpuKernel>> layers;
   for (size_t i = 0; i < spec.outputs.size(); ++i)

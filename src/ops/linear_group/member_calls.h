@@ -1,4 +1,4 @@
-// What a member of a group of linear layers is to kernels, on whichever device.
+// The members of a group of linear layers as calls of kernels, on any device.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace headroom {
 
-// linear for a member, with the scratch that it has by itself: kernels are chosen by it, and with what the group's
-// largest member books, a smaller one would get another kernel, and other bits, than alone.
+// linear for a member, with the scratch that it would have alone. The choice of the kernel depends on the scratch: with
+// that of the group's largest member, a smaller one could get another kernel, and other bits, than alone.
 inline KernelSpec member_spec(const KernelSpec& group, size_t member, const DeviceFacts& facts) {
   KernelSpec own{"linear",
                  group.attrs,
@@ -23,7 +23,7 @@ inline KernelSpec member_spec(const KernelSpec& group, size_t member, const Devi
   return own;
 }
 
-// run(member, its call of linear) for one member after the other. No heap call.
+// Calls run(member, its call of linear) for each member in turn. No heap call.
 template <typename Run>
 void each_member(const KernelCall& group, const Run& run) {
   const size_t members = group.outputs.size(), count = (group.inputs.size() - 1) / members + 1;

@@ -1,4 +1,4 @@
-// linear_group: linear layers that read the same input. Each of its members is a call of linear by itself.
+// linear_group: linear layers that read the same input. Each of its members corresponds to a call of linear.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace headroom {
 // The most members of a group.
 constexpr size_t kGroupMost = 4;
 
-// Inputs: x, a weight for each member, then where attribute "bias" says so a bias for each. Outputs: one for each.
+// Inputs: x, a weight for each member and, with attribute "bias" 1, a bias for each. Outputs: one for each.
 inline size_t group_members(size_t inputs, const Attrs& attrs) {
   return (inputs - 1) / (attrs.integer("bias") != 0 ? 2 : 1);
 }
@@ -31,7 +31,7 @@ std::vector<T> member_inputs(std::span<const T> inputs, const Attrs& attrs, size
   return own;
 }
 
-// body(call of linear) for one member after the other.
+// Calls body(call of linear) for each member in turn.
 template <typename Body>
 void each_member_call(const OpCall& group, const Body& body) {
   for (size_t i = 0; i < group.outputs.size(); ++i) {
@@ -40,7 +40,7 @@ void each_member_call(const OpCall& group, const Body& body) {
   }
 }
 
-// The most scratch that a member needs: they run one after the other. `rule`: of linear.
+// The most scratch that a member needs: they run one after the other. `rule`: the scratch rule of linear.
 template <typename Rule>
 int64_t most_member_scratch(const OpCall& group, const DeviceFacts& facts, const Rule& rule) {
   int64_t most = 0;

@@ -1,5 +1,5 @@
 // Rules of linear_group: y_i = x w_i^T [+ bias_i], the same as one linear after the other. Attributes as linear's, but
-// no residual and no low-rank product. No vjp: programs with a gradient have the layers by themselves.
+// no residual and no low-rank product. No vjp: programs with a gradient keep the layers separate.
 #include <memory>
 
 #include "base/error.h"

@@ -11,7 +11,7 @@
 namespace headroom {
 namespace {
 
-// The matrices that a row uses; none where its slot is none.
+// The slot that each row uses, if any.
 class RowSlots {
  public:
   RowSlots(const KernelCall& call, int64_t slots) : slots_(slots), of_(call.inputs[4].as<int32_t>()) {}

@@ -1,4 +1,4 @@
-// Rules of lora_rows: adapters of low rank that lie in slots side by side, of which each row uses its own.
+// Rules of lora_rows: low-rank adapters in slots, of which each row uses one or none.
 #include <memory>
 
 #include "base/error.h"
@@ -13,9 +13,9 @@ using namespace operand_rules;
 
 // (x, a, b, scales, slots, y) -> y'. With slot s = slots[r]
 //   y'[r] = y[r] + scales[s] * (x[r] a[s]^T) b[s]
-// and y'[r] = y[r] where s is none of the slots. x is [rows, 1, ins], y [rows, 1, outs], a [slots, rank, ins] and b
-// [slots, rank, outs], the latter a matrix B [outs, rank] on its side. Sums are f32. A row of the result has the same
-// bits whatever the other rows are.
+// and y'[r] = y[r] if s is not a slot. x is [rows, 1, ins], y [rows, 1, outs], a [slots, rank, ins] and b [slots, rank,
+// outs], which holds each matrix B [outs, rank] transposed. Sums are f32. The bits of a row of the result do not depend
+// on the other rows.
 class LoraRows final : public Op {
  public:
   std::string_view name() const override { return "lora_rows"; }
@@ -43,7 +43,7 @@ class LoraRows final : public Op {
 
   std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 5, false}}; }
 
-  // As if each row had a slot, and as many slots as there are rows were read.
+  // As if each row used a slot, and a different one as long as there are enough slots.
   Work work(const OpCall& call) const override {
     const LoraRowsShape shape = lora_rows_shape(call);
     const auto count = [](int64_t number) { return static_cast<double>(number); };

@@ -21,7 +21,7 @@ inline LoraRowsShape lora_rows_shape(const OpCall& call) {
   return {call.inputs[0].dims[0], a[0], a[1], a[2], b[2]};
 }
 
-// Scratch of the kernels: what the rows are between A and B, f32[rows, rank].
+// Scratch of the kernels: the rows times A, f32[rows, rank].
 inline int64_t lora_rows_scratch(const LoraRowsShape& shape) { return shape.rows * shape.rank * 4; }
 
 }  // namespace headroom

@@ -12,11 +12,10 @@ namespace {
 
 constexpr int64_t kTokens = 16;  // grain
 
-// A number that orders like the logit; not-a-number comes last.
+// The logit as a sort key: NaN comes last.
 float rank(float logit) { return std::isnan(logit) ? -std::numeric_limits<float>::infinity() : logit; }
 
-// The expert that follows `last` when experts are sorted by logit, largest first, equal ones by index; `last` < 0: the
-// first of all.
+// The expert after `last` in the order of descending logits, equal ones by index; the first one if `last` < 0.
 template <typename T>
 int64_t next_expert(const T* logits, int64_t experts, int64_t last) {
   const float bound = last < 0 ? 0 : rank(static_cast<float>(logits[last]));
@@ -40,7 +39,7 @@ float partition(const T* logits, int64_t experts, float largest) {
   return sum;
 }
 
-// Weights of one token, and its experts into `chosen_experts`.
+// Writes the weights of one token, and its experts to `chosen_experts`.
 template <typename T>
 void route_token(const T* logits, int64_t experts, int64_t chosen, bool normalised, float* weights,
                  int32_t* chosen_experts) {
@@ -57,7 +56,7 @@ void route_token(const T* logits, int64_t experts, int64_t chosen, bool normalis
   for (int64_t slot = 0; slot < chosen; ++slot) weights[slot] /= sum;
 }
 
-// Counting sort: `rows` holds the expert of each pair, then the pair's row.
+// Counting sort in place: `rows` holds the expert of each pair before, and the pair's row after.
 void sort_pairs(int32_t* rows, int64_t pairs, int32_t* offsets, int64_t experts) {
   for (int64_t e = 0; e <= experts; ++e) offsets[e] = 0;
   for (int64_t pair = 0; pair < pairs; ++pair) ++offsets[rows[pair]];
@@ -68,7 +67,7 @@ void sort_pairs(int32_t* rows, int64_t pairs, int32_t* offsets, int64_t experts)
     end += count;
   }
   for (int64_t pair = 0; pair < pairs; ++pair) rows[pair] = offsets[rows[pair]]++;
-  // Each offset now is where its expert's rows end.
+  // Each offset is now the end of its expert's rows.
   for (int64_t e = experts; e > 0; --e) offsets[e] = offsets[e - 1];
   offsets[0] = 0;
 }
@@ -87,8 +86,8 @@ void route(const KernelCall& call, const RoutedShape& shape, bool normalised) {
   sort_pairs(rows, shape.pairs(), call.outputs[2].as<int32_t>(), experts);
 }
 
-// dlogits = p (g - sum p g), where g is the gradient by the softmax p over the chosen experts, or over all experts
-// where g is zero for those not chosen. `dlogits` may be `logits`.
+// dlogits = p (g - sum p g). p is the softmax over the chosen experts if `normalised`, else over all experts; g is the
+// gradient with respect to p, zero for experts that were not chosen. `dlogits` may be `logits`.
 template <typename T>
 void grad_token(const T* logits, const float* dweights, const int32_t* rows, const int32_t* offsets, int64_t experts,
                 int64_t chosen, bool normalised, T* dlogits) {

@@ -11,7 +11,7 @@ namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
 
-// The slots of a token are added in their order.
+// Adds the rows of a token in the order of its slots.
 template <typename T, typename Y>
 void combine(const CombineArrays& arrays, int64_t begin, int64_t end) {
   const T* const z = static_cast<const T*>(arrays.z);

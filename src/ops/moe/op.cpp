@@ -1,5 +1,5 @@
-// Rules of routing: which experts a token is sent to and with what weight, the copies of tokens in the order of their
-// experts, and the weighted sum of what the experts return. No token is dropped: each has `top_k` rows.
+// Rules of routing: which experts a token is sent to and with what weight, the copies of tokens sorted by expert, and
+// the weighted sum of what the experts return. No token is dropped: each has `top_k` rows.
 #include <memory>
 
 #include "ir/vjp.h"
@@ -22,14 +22,14 @@ std::vector<Dim> with_last(const Type& type, Dim last) {
   return shape;
 }
 
-// rows is i32[..., chosen]; returns the shape [..., width] of what has a row per token.
+// rows is i32[..., chosen]; returns the shape [..., width] of a tensor with a row per token.
 std::vector<Dim> token_shape(std::string_view op, const Type& rows, Dim width) {
   HR_CHECK(rows.dtype == DType::i32 && !rows.shape.empty() && !rows.shard, "{}: rows is i32[..., top_k], whole", op);
   constant_dim(op, "top_k", rows.shape.back());
   return with_last(rows, width);
 }
 
-// The shape [..., chosen, width] of what has a row per pair of a token and an expert.
+// The shape [..., chosen, width] of a tensor with a row per pair of a token and an expert.
 std::vector<Dim> pair_shape(const Type& rows, Dim width) {
   std::vector<Dim> shape = rows.shape;
   shape.push_back(width);
@@ -113,8 +113,8 @@ class Dispatch final : public Op {
   }
 };
 
-// y = [residual +] sum over a token's rows of z [* weights]. Inputs z, rows [, weights] [, residual], as "weighted" and
-// "residual" say; y has the residual's dtype, or z's.
+// y = [residual +] sum over a token's rows of z [* weights]. Inputs z, rows [, weights] [, residual], by attributes
+// "weighted" and "residual"; y has the residual's dtype, or z's.
 class Combine final : public Op {
  public:
   std::string_view name() const override { return "moe_combine"; }

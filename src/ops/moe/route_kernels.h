@@ -1,4 +1,4 @@
-// The router's kernels: a few numbers per token, so that plain loops do.
+// The router's kernels: plain loops, as there are only a few numbers per token.
 #pragma once
 
 #include <memory>

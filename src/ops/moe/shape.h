@@ -8,8 +8,8 @@
 
 namespace headroom {
 
-// `tokens` tokens, each sent to `chosen` experts. A pair of a token and one of its experts has a row of its own: rows
-// are sorted by expert, then by token, so that there are tokens * chosen of them whatever the routing.
+// `tokens` tokens, each sent to `chosen` experts. Each pair of a token and one of its experts has its own row: there
+// are tokens * chosen rows for any routing, sorted by expert, then by token.
 struct RoutedShape {
   int64_t tokens = 0;
   int64_t chosen = 0;

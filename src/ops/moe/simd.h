@@ -7,7 +7,7 @@
 
 namespace headroom {
 
-// z and dz have `chosen` rows of `width` elements per token, at the places that `rows` says; y and dy one per token.
+// z and dz have `chosen` rows of `width` elements per token, whose indices are in `rows`; y and dy have one per token.
 struct CombineArrays {
   const void* z = nullptr;  // of dtype
   const int32_t* rows = nullptr;
@@ -24,7 +24,7 @@ struct CombineArrays {
   int64_t width = 0;
 };
 
-// Tokens [begin, end): the gradient when dy is given, else the sum.
+// Tokens [begin, end): the gradient if dy is given, else the sum.
 void combine_tokens(const CombineArrays& arrays, int64_t begin, int64_t end);
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// Kernels of the load-balancing loss: a few numbers per token, so that plain loops do.
+// Kernels of the load-balancing loss: plain loops, as there are only a few numbers per token.
 #include <algorithm>
 #include <cmath>
 
@@ -22,7 +22,7 @@ float exponentials_of(const T* logits, int64_t experts, float* exponentials) {
   return sum;
 }
 
-// Adds the counts, probabilities and number of tokens [begin, end) that are not padding to `sums`.
+// Adds the counts, the probabilities and the number of the tokens in [begin, end) to `sums`, without padding.
 template <typename T>
 void sum_tokens(const KernelCall& call, int64_t begin, int64_t end, float* sums, float* exponentials) {
   const int64_t experts = call.inputs[0].dims[2], seq = call.inputs[0].dims[1], chosen = call.inputs[1].dims[2];
@@ -68,7 +68,7 @@ std::unique_ptr<CpuKernel> balance_kernel(const KernelSpec&) {
   });
 }
 
-// dlogits = p (g - sum p g), 0 for padding. `dlogits` may be `logits`.
+// dlogits = p (g - sum p g) of one token, where g is `by_probability`. `dlogits` may be `logits`.
 template <typename T>
 void grad_token(const T* logits, const float* by_probability, int64_t experts, T* dlogits) {
   float largest = static_cast<float>(logits[0]), sum = 0, mean = 0;
@@ -105,7 +105,7 @@ std::unique_ptr<CpuKernel> balance_grad_kernel(const KernelSpec& spec) {
   });
 }
 
-// Positions with a label, the first of each row left out.
+// The number of targets: labels >= 0, without the first of each row, which no position predicts.
 double targets_of(const TensorView& labels) {
   int64_t targets = 0;
   for (int64_t at = 0; at < labels.count(); ++at) targets += at % labels.dims[1] != 0 && labels.as<int32_t>()[at] >= 0;

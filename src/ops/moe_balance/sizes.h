@@ -9,10 +9,10 @@ namespace headroom {
 constexpr int64_t balance_length(int64_t experts) { return 2 * experts + 1; }
 constexpr int64_t experts_of_balance(int64_t length) { return (length - 1) / 2; }
 
-// Tokens are summed in so many parts, whatever the number of threads.
+// Tokens are summed in this many parts, for any number of threads.
 inline constexpr int64_t kBalanceParts = 16;
 
-// Each part has sums of its own, and the exponentials of a token.
+// Each part has its own sums, and the exponentials of a token.
 constexpr int64_t balance_part_length(int64_t experts) { return balance_length(experts) + experts; }
 constexpr int64_t balance_scratch_bytes(int64_t experts) {
   return kBalanceParts * balance_part_length(experts) * static_cast<int64_t>(sizeof(float));

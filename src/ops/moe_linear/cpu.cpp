@@ -23,7 +23,7 @@ void each_expert(const int32_t* offsets, const ExpertShape& shape, const Body& b
   for (int64_t e = 0; e < shape.experts; ++e) body(e, int64_t{offsets[e]}, int64_t{offsets[e + 1]} - offsets[e]);
 }
 
-// Rows of inputs[0] times the expert's matrix inputs[1], for y and for dx.
+// Each expert's rows of inputs[0] times its matrix of inputs[1]: y or dx.
 class RowsKernel final : public CpuKernel {
  public:
   RowsKernel(const KernelSpec& spec, const MatmulSpec& product, TileKernel kernel, int threads)
@@ -91,7 +91,7 @@ class WeightGradientKernel final : public CpuKernel {
 
 using TileMaker = TileOffer (*)(const MatmulSpec&, const DeviceFacts&);
 
-// The tiles for products like `most`, refused when they would need more scratch than is booked.
+// Tiles for products up to the size of `most`; refused if they would need more scratch than is booked.
 template <TileMaker make>
 TileOffer offer_within(const MatmulSpec& most, const KernelSpec& spec, const DeviceFacts& facts) {
   TileOffer offer = make(most, facts);

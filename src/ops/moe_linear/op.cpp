@@ -1,5 +1,5 @@
-// Rules of the experts' linear layers and of their two products for the gradient. f32 weights beside a narrow operand
-// are rounded to its dtype where they are multiplied.
+// Rules of the experts' linear layers and of their two products for the gradient. f32 weights with a narrow operand are
+// rounded to its dtype when they are multiplied.
 #include <memory>
 
 #include "ir/vjp.h"
@@ -12,7 +12,8 @@ namespace {
 
 using namespace operand_rules;
 
-// w is [experts, outs, ins], of the operand's dtype or f32; `wide` has the rows, sorted by expert as `offsets` says.
+// w is [experts, outs, ins], of the operand's dtype or f32; `wide` has the rows, sorted by expert; `offsets` has the
+// range of each expert.
 void check_operands(std::string_view op, const Type& wide, const Type& weight, const Type& offsets) {
   require_float(op, "the operand", wide, 2);
   HR_CHECK((weight.dtype == wide.dtype || weight.dtype == DType::f32) && weight.shape.size() == 3 && !weight.shard &&
@@ -33,7 +34,7 @@ Type replace_last(std::string_view op, const Type& operand, const Dim& from, con
   return result;
 }
 
-// The result may take the place of what is added to it.
+// The result may use the storage of the addend.
 std::vector<Alias> onto_addend(const Attrs& attrs, int inputs) {
   if (attrs.integer("addend") == 0) return {};
   return {{0, inputs - 1, false}};
@@ -51,7 +52,7 @@ ProductShape mean_product(const ConcreteType& wide, const ConcreteType& weight) 
   return {std::max<int64_t>(1, shape.rows / shape.experts), shape.outs, shape.ins};
 }
 
-// Input `weights` counts as far as it is read: matrices of experts without rows are not.
+// Of input `weights` only what is read counts: the matrices of experts that have rows.
 Work product_work(const OpCall& call, const ExpertShape& shape, size_t weights) {
   Work work{2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.outs) * static_cast<double>(shape.ins)};
   const double read = std::min(1.0, static_cast<double>(shape.rows) / static_cast<double>(shape.experts));
@@ -62,7 +63,7 @@ Work product_work(const OpCall& call, const ExpertShape& shape, size_t weights) 
 }
 
 // y[..., outs] = x[..., ins] w[expert of the row]^T [+ addend]; inputs x, w, offsets [, addend]. With attribute
-// batch_invariant 1 a row of the result has the same bits whatever the other rows are.
+// batch_invariant 1, the bits of a row of the result do not depend on the other rows.
 class ExpertLinear final : public Op {
  public:
   std::string_view name() const override { return "expert_linear"; }

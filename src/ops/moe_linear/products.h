@@ -12,7 +12,7 @@
 
 namespace headroom {
 
-// x[rows, ins] with w[experts, outs, ins]; each row meets the matrix of its expert.
+// x[rows, ins] with w[experts, outs, ins]; each row is multiplied by the matrix of its expert.
 struct ExpertShape {
   int64_t experts = 0;
   int64_t rows = 0;  // of all experts together
@@ -25,7 +25,7 @@ inline ExpertShape expert_shape(const ConcreteType& wide, const ConcreteType& we
   return {weight.dims.at(0), element_count(wide.dims) / wide.dims.back(), weight.dims.at(1), weight.dims.at(2)};
 }
 
-// Throws when `offsets` does not cut the rows into one range per expert.
+// Throws InternalError if `offsets` do not cut the rows into one range per expert.
 inline void check_offsets(const int32_t* offsets, const ExpertShape& shape) {
   HR_CHECK(offsets[0] == 0 && offsets[shape.experts] == shape.rows, "experts have {} of {} rows",
            offsets[shape.experts], shape.rows);
@@ -72,7 +72,7 @@ inline MatmulSpec expert_dw_product(const OpCall& call, int64_t rows, bool adds)
   return spec;
 }
 
-// Most scratch of blocked products like `most` with as many rows, or steps of depth when A is transposed, or fewer:
+// The most scratch of blocked products like `most` with at most its rows, or at most its depth if A is transposed:
 // every term of cut_matmul at its largest.
 inline int64_t most_blocked_bytes(const MatmulSpec& most, const TileTraits& tile, int threads) {
   using namespace matmul_blocks;

@@ -45,7 +45,7 @@ KernelOffer paged_simd_kernel(const KernelSpec& spec, const DeviceFacts& facts) 
   return paged_kernel(spec, facts, paged_simd);
 }
 
-// The codes of one head and their scale. That is NaN where an element is not finite.
+// Writes the codes of one head and their scale, which is NaN if an element is not finite.
 template <typename From>
 void encode_head(const From* from, int64_t dim, int8_t* to) {
   constexpr int64_t kPiece = 256;

@@ -29,13 +29,13 @@ class PagedItem {
         maximum_(slot + kPagedHeads * most_ * width_),
         sum_(maximum_ + kPagedHeads * most_) {}
 
-  // Of keys that are cut at multiples of paged_chunk(); 0 for a row of padding.
+  // Chunks of keys that the row sees, cut at multiples of paged_chunk(); 0 for a row of padding.
   int64_t chunks() const {
     if (position_ < 0) return 0;
     return (shape_.keys_end(position_) + size() - 1) / size() - first_chunk();
   }
 
-  // What attends to a chunk of the row's.
+  // The attention of the item's heads to one of the row's chunks.
   DecodeItem against(int64_t chunk) const {
     const int64_t from = keys_from(chunk);
     const int64_t first = call_.pool_row(call_.owners[row_], from) * shape_.row_width() + kv_head_ * shape_.head_width;
@@ -60,9 +60,9 @@ class PagedItem {
   }
   void attend(int64_t chunk) const { attend_chunk(against(chunk)); }
 
-  // Chunk `chunk` of the sequence among the row's.
+  // The index among the row's chunks of chunk `chunk` of the sequence.
   int64_t own_chunk(int64_t chunk) const { return chunk - first_chunk(); }
-  // Chunks of the sequence of which the row sees every key.
+  // The range of the sequence's chunks of which the row sees every key.
   int64_t whole_begin() const { return (shape_.keys_begin(position_) + size() - 1) / size(); }
   int64_t whole_end() const { return shape_.keys_end(position_) / size(); }
 
@@ -86,7 +86,7 @@ class PagedItem {
     return std::min((first_chunk() + chunk + 1) * size(), shape_.keys_end(position_));
   }
   int64_t first_chunk() const { return shape_.keys_begin(position_) / size(); }
-  // Bytes of q and o before a head of the item.
+  // The offset in bytes, in q and o, of one of the item's heads.
   int64_t at(int64_t head) const {
     return (row_ * shape_.heads + head_ + head) * shape_.dim * dtype_bytes(call_.q_dtype);
   }
@@ -97,14 +97,14 @@ class PagedItem {
   float *o_, *maximum_, *sum_;
 };
 
-// Rows of one sequence at positions that follow one another, with the same heads of each.
+// Rows of one sequence at consecutive positions, with the same heads of each.
 class PagedRows {
  public:
   PagedRows(const PagedCall& call, int64_t row, int64_t rows, int64_t part, float* slots) : rows_(rows) {
     const int64_t parts = paged_parts(call.shape), floats = paged_slot_floats(call.shape);
     for (int64_t i = 0; i < rows; ++i) items_[i].emplace(call, (row + i) * parts + part, slots + i * floats);
     if (rows == 1 || !tiles_queries(call.shape.dim)) return;
-    // Windows begin with the last row's, and end with the first's.
+    // The window of the last row begins latest, and that of the first row ends earliest.
     begin_ = item(rows - 1).whole_begin(), end_ = std::max(begin_, item(0).whole_end());
   }
 
@@ -137,7 +137,7 @@ class PagedRows {
   DecodeTile tile_;
 };
 
-// How many of the rows from `row` on, before `end`, follow one another in one sequence.
+// How many rows from `row` on, before `end`, have consecutive positions in one sequence.
 int64_t rows_in_turn(const PagedCall& call, int64_t row, int64_t end) {
   const int64_t position = call.position(row);
   int64_t count = 1;
@@ -147,12 +147,12 @@ int64_t rows_in_turn(const PagedCall& call, int64_t row, int64_t end) {
   return count;
 }
 
-// Few items: the threads share the chunks of all.
+// For few items: the threads divide the chunks of all items.
 void share_chunks(const PagedCall& call, int64_t items, float* slots) {
   const int64_t floats = paged_slot_floats(call.shape), most = paged_chunks(call.shape);
   parallel_for(items * most, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t index = begin; index < end; ++index) {
-      // Chunk by chunk, so that the threads have like numbers of chunks that there are.
+      // Sorted by chunk first, so that the threads get about the same number of chunks that exist.
       const PagedItem item(call, index % items, slots + index % items * floats);
       if (index / items < item.chunks()) item.attend(index / items);
     }

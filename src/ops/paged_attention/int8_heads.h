@@ -14,7 +14,7 @@ constexpr int64_t kHeadScaleBytes = 4;
 // Elements of a pool of this dtype that one kv head of `dim` takes in a row.
 constexpr int64_t pool_head_width(DType pool, int64_t dim) { return pool == DType::i8 ? dim + kHeadScaleBytes : dim; }
 
-// Of the head whose codes begin at `head`.
+// The scale of the head whose codes begin at `head`.
 inline float head_scale(const int8_t* head, int64_t dim) {
   float scale;
   std::memcpy(&scale, head + dim, sizeof scale);

@@ -1,5 +1,5 @@
-// Rules of the two ops of a paged key-value cache: a pool of blocks that sequences share, and a table for each sequence
-// that says which blocks hold it.
+// Rules of the two ops of a paged key-value cache: a pool of blocks that sequences share, and for each sequence a table
+// of the blocks that hold it.
 //
 // Attributes of attention_paged: heads, kv_heads, window (0: none), scale (1 / sqrt(head dim) when absent), softcap (0
 // or absent: none), block_tokens.
@@ -18,7 +18,7 @@ namespace {
 
 using namespace operand_rules;
 
-// The width of a [rows, 1, width] or [1, rows, width] operand, of which dimension `single` is 1.
+// The width of a [rows, 1, width] or [1, rows, width] operand, whose dimension `single` is 1.
 int64_t last_width(std::string_view op, std::string_view what, const Type& type, size_t single) {
   HR_CHECK(type.shape.size() == 3 && type.shape[single] == Dim::of(1), "{}: dimension {} of {} is 1", op, single, what);
   return constant_dim(op, what, type.shape[2]);
@@ -34,9 +34,9 @@ int64_t pool_width(std::string_view op, std::string_view what, const Type& type)
   return last_width(op, what, type, 0);
 }
 
-// (rows, pool, slots) -> pool: row r of [rows, 1, width] becomes row slots[r] of the pool [1, positions, width]; a slot
-// outside the pool is dropped. Slots inside differ from one another. The kv heads that an i8 pool has are those whose
-// scales make its rows wider than `width`.
+// (rows, pool, slots) -> pool: row r of [rows, 1, width] becomes row slots[r] of the pool [1, positions, width]; a row
+// with a slot outside the pool is dropped. The slots inside the pool are distinct. The number of kv heads of an i8 pool
+// follows from the width of its rows, which is `width` plus a scale per head.
 class KvAppendPaged final : public CacheAppend {
  public:
   std::string_view name() const override { return "kv_append_paged"; }
@@ -54,10 +54,10 @@ class KvAppendPaged final : public CacheAppend {
   }
 };
 
-// (q, k_pool, v_pool, tables, owners, offset) -> o. Row r of q [rows, 1, heads * dim] stands at position offset[r] of
+// (q, k_pool, v_pool, tables, owners, offset) -> o. Row r of q [rows, 1, heads * dim] is at position offset[r] of
 // sequence owners[r] and sees that sequence up to its own position. Position p of sequence s is row p % block_tokens of
 // block tables[s][p / block_tokens] of the pools. A row with a negative offset, or an owner without a table, reads
-// nothing and gets zeros. The result of a row does not depend on the other rows, nor on where its blocks lie.
+// nothing and gets zeros. The result of a row does not depend on the other rows, nor on which blocks its sequence uses.
 class AttentionPaged final : public Op {
  public:
   std::string_view name() const override { return "attention_paged"; }
@@ -86,7 +86,7 @@ class AttentionPaged final : public Op {
     return {Type{q.dtype, q.shape}};
   }
 
-  // As if the rows were shared evenly by the sequences, and each of these filled its share of the pool.
+  // As if the sequences had equal numbers of rows, and each filled an equal share of the pool.
   Work work(const OpCall& call) const override {
     const PagedShape shape = paged_shape(call);
     const double keys = static_cast<double>(std::max<int64_t>(1, shape.pool_rows / std::max<int64_t>(1, shape.tables)));

@@ -11,7 +11,7 @@
 
 namespace headroom {
 
-constexpr int64_t kPagedHeads = 4;  // of one item of the SIMD kernel
+constexpr int64_t kPagedHeads = 4;  // the most heads of one item of the SIMD kernel
 
 constexpr int64_t kPagedTile = 4;  // rows that a thread attends together
 
@@ -20,17 +20,17 @@ inline int64_t paged_reference_bytes(const PagedShape& shape) { return align_up(
 
 // The SIMD kernel cuts the keys of a sequence at multiples of this position.
 inline int64_t paged_chunk(const PagedShape& shape) { return std::min(shape.block_tokens, kDecodeChunk); }
-// Chunks that a row sees at most: one more than its window fills, where it begins in the middle of one.
+// The most chunks that a row sees: one more than its window fills, as the window may begin inside a chunk.
 inline int64_t paged_chunks(const PagedShape& shape) {
   const int64_t chunk = paged_chunk(shape), all = (shape.positions() + chunk - 1) / chunk;
   return shape.window > 0 ? std::min(all, (shape.window + chunk - 1) / chunk + 1) : all;
 }
-// Heads of a row that read one kv head together.
+// Items of a row: groups of at most kPagedHeads heads that read one kv head.
 inline int64_t paged_parts(const PagedShape& shape) {
   return (shape.group() + kPagedHeads - 1) / kPagedHeads * shape.kv_heads;
 }
-// Items whose partial results are kept at once: so many of few rows that their chunks are shared by all threads,
-// a tile of each thread of many.
+// Items whose partial results are kept at once: all items if there are few, whose chunks the threads divide; else a
+// tile for each thread.
 inline int64_t paged_slots(const PagedShape& shape, int64_t threads) {
   return std::max(threads, std::min(shape.rows * paged_parts(shape), kPagedTile * threads));
 }

@@ -15,19 +15,19 @@ struct PagedShape {
   int64_t heads = 0;
   int64_t kv_heads = 0;
   int64_t dim = 0;           // of one head
-  int64_t head_width = 0;    // elements of the pool that it takes: dim, and of an int8 pool its scale
+  int64_t head_width = 0;    // elements of the pool that it takes: dim, and in an int8 pool its scale
   int64_t pool_rows = 0;     // blocks * block_tokens
   int64_t tables = 0;        // sequences
   int64_t table_blocks = 0;  // of one sequence
   int64_t block_tokens = 1;
-  int64_t window = 0;  // keys a row sees at most, itself included; 0 = no limit
+  int64_t window = 0;  // the most keys that a row sees, itself included; 0 = no limit
   double scale = 1;
   double softcap = 0;  // c > 0: a scaled score s becomes c tanh(s / c)
 
   // Query heads per kv head.
   int64_t group() const { return heads / kv_heads; }
   int64_t row_width() const { return kv_heads * head_width; }  // of the pool
-  // Positions that a table reaches.
+  // Positions that a table covers.
   int64_t positions() const { return table_blocks * block_tokens; }
   // A row at `position` sees the keys [keys_begin, keys_end).
   int64_t keys_begin(int64_t position) const { return window > 0 ? std::max<int64_t>(0, position - window + 1) : 0; }
@@ -66,12 +66,12 @@ struct PagedCall {
   const int32_t* offset = nullptr;
   std::byte* scratch = nullptr;
 
-  // Where row `row` stands in its sequence, held within its table; -1: a row of padding.
+  // The position of row `row` in its sequence, at most the last one of its table; negative: a row of padding.
   int64_t position(int64_t row) const {
     const bool owned = owners[row] >= 0 && owners[row] < shape.tables;
     return owned ? std::min<int64_t>(offset[row], shape.positions() - 1) : -1;
   }
-  // The pool's row for a position of sequence `owner`, held within the pool whatever the table says.
+  // The pool's row for a position of sequence `owner`, inside the pool for any table entry.
   int64_t pool_row(int64_t owner, int64_t position) const {
     const int64_t blocks = shape.pool_rows / shape.block_tokens;
     const int64_t block = tables[owner * shape.table_blocks + position / shape.block_tokens];

@@ -5,8 +5,9 @@
 
 namespace headroom {
 
-// `threads`: what the scratch is for. A row's result is bitwise the same whatever else is in the call, wherever its
-// blocks lie and however many threads there are: its keys are cut at fixed positions, and the parts joined in order.
+// `threads`: the number that the scratch was booked for. The bits of a row's result do not depend on the rest of the
+// call, on which blocks it uses or on the number of threads: its keys are cut at fixed positions, and the parts are
+// joined in order.
 void paged_simd(const PagedCall& call, int64_t threads);
 
 }  // namespace headroom

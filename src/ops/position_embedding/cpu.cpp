@@ -8,8 +8,8 @@
 namespace headroom {
 namespace {
 
-// What is added to the position of a token, row of [batch * seq]: one offset, that of its batch row, or less the start
-// of its segment.
+// What is added to the position of a token, row of [batch * seq]: the one offset, the offset of its batch row, or minus
+// the start of its segment.
 int64_t shift(const KernelCall& call, int64_t row) {
   if (call.inputs.size() < 3) return 0;
   const int32_t* const given = call.inputs[2].as<int32_t>();
@@ -17,7 +17,7 @@ int64_t shift(const KernelCall& call, int64_t row) {
   return given[call.inputs[2].dims[0] > 1 ? row / call.inputs[0].dims[1] : 0];
 }
 
-// The table's row for a token.
+// The table's row for a token, clamped to the table.
 int64_t position(const KernelCall& call, int64_t first, int64_t row, int64_t table_rows) {
   const int64_t seq = call.outputs[0].dims[1];
   return std::clamp<int64_t>(first + shift(call, row) + row % seq, 0, table_rows - 1);
@@ -58,12 +58,12 @@ void zero(const TensorView& acc) {
   });
 }
 
-// The table's row that a token's gradient goes to; those past the table's end are left out.
+// The table's row that receives a token's gradient; callers skip rows outside the table.
 int64_t grad_row(const KernelCall& call, int64_t first, int64_t row) {
   return first + shift(call, row) + row % call.inputs[0].dims[1];
 }
 
-// Each thread owns table rows and takes the batch in order.
+// Each thread owns rows of the table and adds the tokens in order.
 std::unique_ptr<CpuKernel> grad_simd(const KernelSpec& spec) {
   return kernel_of([accumulate = std::string(spec.attrs.text("accumulate", "always")),
                     first = spec.attrs.integer("first")](const KernelCall& call) {

@@ -43,7 +43,7 @@ std::unique_ptr<CpuKernel> squares_reference(const KernelSpec& spec) {
   });
 }
 
-// A norm that is NaN or infinite gives NaN, upon which the update leaves the step out.
+// A norm that is not finite gives NaN, and the update then skips the step; without clipping only if `scaled`.
 std::unique_ptr<CpuKernel> clip_kernel(const KernelSpec& spec) {
   return kernel_of([scaled = spec.attrs.integer("scaled") != 0](const KernelCall& call) {
     const float* const hyper = call.inputs[1].as<float>();

@@ -36,8 +36,9 @@ class SumSquares final : public Op {
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
 };
 
-// 1, or min(1, max_norm / (norm + 1e-6)) as torch.nn.utils.clip_grad_norm_. Attribute "scaled" 1: of gradients that
-// bear the loss scale, which the norm is freed of and the coefficient takes back; not a number where one is not finite.
+// 1 if max_norm is 0, else min(1, max_norm / (norm + 1e-6)) as torch.nn.utils.clip_grad_norm_ computes it, NaN if the
+// norm is not finite. Attribute "scaled" 1: the gradients have the loss scale. The norm is that without the scale, the
+// coefficient also divides by it, and a norm that is not finite gives NaN even if max_norm is 0.
 class ClipCoefficient final : public Op {
  public:
   std::string_view name() const override { return "clip_coefficient"; }
@@ -53,7 +54,7 @@ class ClipCoefficient final : public Op {
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
 };
 
-// The loss scale as a value of its own
+// The element kLossScale of hyper as a value
 class LossScale final : public Op {
  public:
   std::string_view name() const override { return "loss_scale"; }

@@ -5,7 +5,7 @@
 
 namespace headroom {
 
-// Sum of x[i]^2 in f64, in an order that depends on count and the instruction set alone. One thread.
+// Sum of x[i]^2 in f64, in an order that depends only on count and the instruction set. One thread.
 double sum_of_squares(const float* x, int64_t count);
 
 }  // namespace headroom

@@ -43,7 +43,7 @@ std::unique_ptr<CpuKernel> norm_reference(const KernelSpec& spec) {
   });
 }
 
-// The vector kernel adds no residual: norms take sums on GPUs alone (passes/norm_sums.h).
+// The SIMD kernel adds no residual: only on GPUs are sums fused into norms (passes/norm_sums.h).
 KernelOffer make_norm_simd(const KernelSpec& spec, const DeviceFacts& facts) {
   if (spec.attrs.integer("residual") != 0) return {nullptr, "a residual is added"};
   std::string refusal = simd_refusal(facts);
@@ -69,7 +69,7 @@ struct GradPlan {
         accumulate(attrs.text("accumulate", "always")) {}
 };
 
-// The last output, of what the first holds.
+// Writes the last output: the first one, rounded.
 void write_narrow(const KernelCall& call) {
   const TensorView &dx = call.outputs.front(), &narrow = call.outputs.back();
   parallel_for(dx.count(), 1024, [&](int64_t begin, int64_t end, int) {

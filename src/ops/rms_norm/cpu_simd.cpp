@@ -14,7 +14,7 @@ namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
 
-// The factors of the channels from `at` on.
+// The factors of the channels from `at` on: the weight, plus 1 with kUnit.
 template <bool kUnit, class D>
 HWY_INLINE hn::Vec<D> factors(D d, const float* at) {
   if constexpr (kUnit) return hn::Add(load(d, at), hn::Set(d, 1.0f));

@@ -1,9 +1,9 @@
 // Rules of the root-mean-square norm (Zhang and Sennrich 2019, as in Llama: weight times normalised) and its gradient.
 //
-// The weight is as long as the last dimension, or divides it: then each run of its length is normalised by itself.
-// Attribute "unit" 1: the weight is stored less one (Gemma). Attribute "narrow" 1 of the gradient, with x in f32: its
-// last output is dx rounded to bf16. Attribute "residual" 1 of the norm: a last input is added to y, which is rounded
-// to its type before.
+// The weight is as long as the last dimension, or its length divides it: then each run of that length is normalised
+// separately. Attribute "unit" 1: the weight is stored minus one (Gemma). Attribute "narrow" 1 of the gradient, with x
+// in f32: its last output is dx rounded to bf16. Attribute "residual" 1 of the norm: the last input is added to y after
+// y was rounded to its type.
 #include <memory>
 
 #include "ir/vjp.h"

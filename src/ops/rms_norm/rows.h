@@ -1,4 +1,4 @@
-// The rows that an RMS norm treats: runs as long as its weight.
+// The rows that an RMS norm normalises: runs as long as its weight.
 #pragma once
 
 #include <array>

@@ -15,7 +15,7 @@ struct RmsNormRows {
   float eps = 0;
   DType x_dtype = DType::f32;  // f32, bf16 or f16
   DType y_dtype = DType::f32;
-  bool unit = false;  // w is stored less one
+  bool unit = false;  // w is stored minus one
 };
 
 // Rows [begin, end) of y.
@@ -34,7 +34,7 @@ struct RmsNormGradRows {
   bool unit = false;
 };
 
-// Rows [begin, end) of dx; their contribution to dL/dw is written to `dw` when it is not null.
+// Rows [begin, end) of dx; their contribution to dL/dw is written to `dw` if it is not null.
 void rms_norm_grad_rows(const RmsNormGradRows& args, int64_t begin, int64_t end, float* dw);
 
 }  // namespace headroom

@@ -10,7 +10,7 @@
 namespace headroom {
 namespace {
 
-// What is added to the positions of a call's rows: one offset, one for each batch row, or less the start of each row's
+// What is added to the positions of a call's rows: one offset, one for each batch row, or minus the start of each row's
 // segment.
 struct Shift {
   int64_t offset = 0;

@@ -11,10 +11,10 @@ namespace {
 
 using namespace operand_rules;
 
-// Rotates pairs (i, i + d/2) of the first d channels of each head by the angles of table row offset + s (attribute
-// "offset" 1: i32[1], or i32[batch] with one offset for each batch row), or, with attribute "segments" 1 and starts
-// i32[batch, seq], of row s - starts[b, s]; d is the width of the table, the channels behind it pass unchanged (partial
-// rotary embeddings).
+// Rotates pairs (i, i + d/2) of the first d channels of each head; d is the width of the table, and the other channels
+// are unchanged (partial rotary embeddings). The angles are those of table row offset + s (attribute "offset" 1:
+// i32[1], or i32[batch] with one offset for each batch row), or of row s - starts[b, s] (attribute "segments" 1: starts
+// i32[batch, seq]).
 class Rotary final : public Op {
  public:
   std::string_view name() const override { return "rotary"; }
@@ -55,7 +55,7 @@ class Rotary final : public Op {
     return true;
   }
 
-  // Of the table one row per position is read.
+  // One row of the table is read per position.
   Work work(const OpCall& call) const override {
     const double table = static_cast<double>(call.inputs[0].dims[1] * call.inputs[1].dims[1] * 4);
     return {3 * static_cast<double>(element_count(call.inputs[0].dims)),
@@ -100,7 +100,7 @@ class RopeTable final : public Op {
     return {result};
   }
 
-  // An input is storage that the table takes over.
+  // The input, if there is one, is the storage that the table is written to.
   std::vector<Alias> aliases(const Attrs&, int inputs) const override {
     if (inputs == 1) return {{0, 0, true}};
     return {};

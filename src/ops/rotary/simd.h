@@ -17,7 +17,7 @@ struct RotaryRows {
   int64_t head_dim = 0;
   int64_t turned = 0;  // channels of a head that rotate: the width of the table
   int64_t offset = 0;
-  const int32_t* offsets = nullptr;  // [batch], in place of `offset`; or null
+  const int32_t* offsets = nullptr;  // [batch], instead of `offset`; or null
   const int32_t* starts = nullptr;   // [batch * seq], subtracted from the positions; or null
   bool inverse = false;
   DType dtype = DType::f32;

@@ -12,7 +12,7 @@ namespace headroom {
 namespace {
 
 constexpr int64_t kPiece = 1024;   // elements of a row that are converted at once
-constexpr int64_t kGrain = 16384;  // elements that a thread takes at least
+constexpr int64_t kGrain = 16384;  // the fewest elements of a thread
 
 struct Rows {
   int64_t count = 0, length = 0, scales = 0;  // scales: where they begin, in bytes

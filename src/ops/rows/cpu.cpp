@@ -9,7 +9,7 @@
 namespace headroom {
 namespace {
 
-constexpr int64_t kPiece = 1 << 16;  // bytes that one thread copies at least
+constexpr int64_t kPiece = 1 << 16;  // the fewest bytes that a thread copies
 
 // Calls copy(offset in the whole, offset in the part, bytes) for all of the part's bytes.
 template <typename Copy>

@@ -47,7 +47,8 @@ class TakeRows final : public RowCopy {
   Work work(const OpCall& call) const override { return {0, 2 * static_cast<double>(storage_bytes(call.outputs[0]))}; }
 };
 
-// into[:, rows of the part] = x. Without `into` x is a part of a symbol, and the other rows are not written.
+// into[:, rows of the part] = x. Without `into`, x's rows are part of a symbolic dimension, and the others are not
+// written.
 class PutRows final : public RowCopy {
  public:
   std::string_view name() const override { return "put_rows"; }

@@ -1,4 +1,4 @@
-// Where the rows of a part lie in the tensor that they are copied from or to.
+// Where the rows of a part are in the tensor that they are copied from or to.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace headroom {
 
-// In bytes: each sequence of the whole has `stride`, of which the part's rows are `bytes` from `begin` on.
+// In bytes: each sequence of the whole has `stride`; the part's rows are `bytes` of it, from `begin` on.
 struct RowSpan {
   int64_t sequences = 0;
   int64_t stride = 0;

@@ -10,7 +10,7 @@ namespace {
 
 using namespace operand_rules;
 
-// y[0, 0] = x[0, index]
+// y[0, 0] = x[0, index], index clamped to the sequence
 class SelectLast final : public Op {
  public:
   std::string_view name() const override { return "select_last"; }
@@ -28,7 +28,7 @@ class SelectLast final : public Op {
   Work work(const OpCall& call) const override { return {0, 2 * static_cast<double>(storage_bytes(call.outputs[0]))}; }
 };
 
-// y[l, 0] = x[index[l], 0]; an index outside is row 0
+// y[l, 0] = x[index[l], 0]; an index out of range selects row 0
 class SelectRows final : public Op {
  public:
   std::string_view name() const override { return "select_rows"; }

@@ -1,5 +1,5 @@
-// Rules of the ops that read the shape of sequences off their token ids: lengths without padding, what padding shifts
-// positions by, zero ids, and the labels that positions predict.
+// Rules of the ops that derive the shape of sequences from their token ids: lengths without padding, the shift of
+// positions by padding, zero ids, and the labels that positions predict.
 #include <memory>
 
 #include "ops/registry.h"
@@ -27,8 +27,8 @@ class SequenceLengths final : public Op {
   }
 };
 
-// ids[b, s] -> i32[b, s]: the starts that position_embedding subtracts where positions count the tokens that are not
-// attribute "pad": of a token the paddings before it; of padding s + 1, so that its position is -1.
+// ids[b, s] -> i32[b, s]: the starts that position_embedding subtracts so that positions count only tokens other than
+// attribute "pad". For a token, the number of pads before it; for a pad, s + 1, so that its position is -1.
 class PaddingStarts final : public Op {
  public:
   std::string_view name() const override { return "padding_starts"; }
@@ -49,7 +49,7 @@ class ZeroIds final : public Op {
   }
 };
 
-// labels[b, s] -> i32[b, s]: of each position the label of the next one, which it predicts; -100 at the end.
+// labels[b, s] -> i32[b, s]: for each position the label of the next one, which it predicts; -100 at the end of a row.
 class NextLabels final : public Op {
  public:
   std::string_view name() const override { return "next_labels"; }

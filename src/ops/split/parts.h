@@ -1,7 +1,7 @@
 // The widths that split and concat work with, read from their attributes by rules and kernels alike.
 //
-// With attribute "groups" G a row is G runs of all the sizes, and part i takes its columns of every run: a projection
-// to queries, keys and values that is stored head by head.
+// With attribute "groups" G a row consists of G runs, each with all the sizes, and part i takes its columns of every
+// run: for a projection to queries, keys and values that is stored head by head.
 #pragma once
 
 #include <charconv>
@@ -44,8 +44,8 @@ struct ConcatPart {
   int input = -1;
 };
 
-// `widths` are those of the inputs within one group. Without attribute "present" every part is an input; with it, its
-// characters say for each entry of "sizes" whether there is an input ('1') or not ('0').
+// `widths` are those of the inputs within one group. Without attribute "present" every part is an input; with it, a
+// character for each entry of "sizes" says whether there is an input ('1') or not ('0').
 inline std::vector<ConcatPart> layout_concat(std::span<const int64_t> widths, const Attrs& attrs) {
   std::vector<ConcatPart> parts;
   if (!attrs.has("present")) {

@@ -1,4 +1,4 @@
-// 32 random bits as a function of a key and an element's index: the same whatever the threads or the cut into ranges.
+// 32 random bits as a function of a key and an element's index: the same for any threads and any cut into ranges.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ inline uint64_t step_key(const float* hyper, uint64_t tensor) {
 // The key of the elements whose index shares its upper 32 bits with `index`.
 constexpr uint64_t block_key(uint64_t key, uint64_t index) { return mix64(key ^ (index >> 32)); }
 
-// The bits of element `index`, `key` being the block_key() of its block. Two keyed rounds.
+// The bits of element `index`; `key` is the block_key() of its block. Two keyed rounds.
 constexpr uint32_t counter_bits(uint64_t key, uint64_t index) {
   const uint32_t low = static_cast<uint32_t>(key), high = static_cast<uint32_t>(key >> 32);
   return mix32(mix32(static_cast<uint32_t>(index) + low) ^ high);

@@ -1,5 +1,5 @@
-// From an element type at run time to the type of its storage: float, bfloat16 or float16. A call never has both of the
-// narrow ones.
+// From an element type at run time to the type of its storage: float, bfloat16 or float16. A call never has both narrow
+// types.
 #pragma once
 
 #include "base/bfloat16.h"

@@ -33,7 +33,7 @@ HWY_INLINE hn::Vec<D> load(D d, const bfloat16* from) {
   return hn::BitCast(d, hn::ShiftLeft<16>(bits));
 }
 
-// The instruction sets with conversions of their own; elsewhere element by element.
+// Instruction sets with conversions of f16; on others, elements are converted one by one.
 #undef HR_CONVERTS_F16
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
 #define HR_CONVERTS_F16 1
@@ -73,7 +73,7 @@ HWY_INLINE void store(D d, hn::Vec<D> value, bfloat16* to) {
   hn::StoreU(hn::TruncateTo(narrow, top), narrow, reinterpret_cast<uint16_t*>(to));
 }
 
-// The same of f16: the bits of float16(float).
+// The same for f16: the bits of float16(float).
 template <class D>
 HWY_INLINE void store(D d, hn::Vec<D> value, float16* to) {
 #if HR_CONVERTS_F16
@@ -87,7 +87,7 @@ HWY_INLINE void store(D d, hn::Vec<D> value, float16* to) {
 #endif
 }
 
-// Elements as those of type T: f32 ones are rounded to it.
+// Loads elements as those of type T: f32 ones are rounded to it.
 template <typename T, class D>
 HWY_INLINE hn::Vec<D> load_rounded(D d, const T* from) {
   return load(d, from);
@@ -110,7 +110,7 @@ HWY_INLINE void for_lanes(int64_t begin, int64_t end, const Body& body) {
   for (; i < end; ++i) body(one, i);
 }
 
-// The sum of term(d, i) for i in [0, count), in an order that depends on count and the target alone.
+// The sum of term(d, i) for i in [0, count), in an order that depends only on count and the target.
 template <class Term>
 HWY_INLINE float sum_lanes(int64_t count, const Term& term) {
   const hn::ScalableTag<float> d;

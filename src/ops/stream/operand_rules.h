@@ -69,13 +69,14 @@ inline int64_t constant_dim(std::string_view op, std::string_view what, const Di
 // A computed value of `dtype` in the device tier with the shape and shard of `like`.
 inline Type computed(const Type& like, DType dtype) { return Type{dtype, like.shape, {}, Tier::device, like.shard}; }
 
-// The narrow copy of a weight, of its shape.
+// The narrow copy of a weight, with its shape and shard.
 inline void require_copy(std::string_view op, const Type& found, const Type& weight) {
   HR_CHECK(is_float(found.dtype) && found.dtype != DType::f32, "{}: a copy is bf16 or f16", op);
   require_type(op, "the copy", found, computed(weight, found.dtype));
 }
 
-// Attribute "dtype": f32, bf16 or f16; beside a narrow `fallback`, the dtype of the operand, not the other narrow one.
+// Attribute "dtype": f32, bf16 or f16; absent: `fallback`, the operand's dtype. If that is narrow, not the other narrow
+// one.
 inline DType float_attr(std::string_view op, const Attrs& attrs, DType fallback) {
   const std::string_view text = attrs.text("dtype", dtype_name(fallback));
   const std::optional<DType> dtype = parse_dtype(text);

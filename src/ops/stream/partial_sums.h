@@ -12,7 +12,7 @@ namespace headroom {
 // `vectors` partial sums of `width` floats for every chunk, laid out as partial_sum_bytes books them.
 class PartialSums {
  public:
-  // Refuses (InternalError) scratch that is smaller than partial_sum_bytes(dims, vectors).
+  // Throws InternalError if `scratch` is smaller than partial_sum_bytes(dims, vectors).
   PartialSums(std::span<std::byte> scratch, std::span<const int64_t> dims, int64_t vectors);
 
   float* at(int64_t chunk, int64_t vector) const { return base_ + (chunk * vectors_ + vector) * stride_; }

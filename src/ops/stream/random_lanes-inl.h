@@ -35,7 +35,8 @@ HWY_INLINE hn::Vec<hn::Rebind<uint32_t, D>> random_lanes(D, uint64_t key, uint64
   return mix32_lanes(d, hn::Xor(first, hn::Set(d, static_cast<uint32_t>(key >> 32))));
 }
 
-// Rounds up with the probability of the distance to the lower neighbour, by the top 16 of `bits`. NaN stays NaN.
+// Stochastic rounding by the top 16 of `bits`: the magnitude is rounded up with a probability that is its distance to
+// the lower neighbour, in steps. NaN stays NaN.
 template <class D>
 HWY_INLINE void store_stochastic(D d, hn::Vec<D> value, hn::Vec<hn::Rebind<uint32_t, D>> bits, bfloat16* to) {
   const hn::Rebind<uint16_t, D> narrow;
@@ -48,8 +49,8 @@ HWY_INLINE void store_stochastic(D d, hn::Vec<D> value, hn::Vec<hn::Rebind<uint3
   hn::StoreU(hn::TruncateTo(narrow, top), narrow, reinterpret_cast<uint16_t*>(to));
 }
 
-// The same by the top 13 of `bits`: the bits of rounded_by<float16> (updated_weight.h). Subnormal numbers have a step
-// of 2^-24 whatever their size.
+// The same by the top 13 of `bits`: the bits of rounded_by<float16> (updated_weight.h). Subnormal numbers are multiples
+// of 2^-24.
 template <class D>
 HWY_INLINE void store_stochastic(D d, hn::Vec<D> value, hn::Vec<hn::Rebind<uint32_t, D>> bits, float16* to) {
   const hn::Rebind<uint32_t, D> wide;

@@ -31,7 +31,7 @@ HWY_INLINE void decode_int8_row(const Int8Rows& from, int64_t row, float* values
   });
 }
 
-// The largest magnitude, and NaN where an element is not finite.
+// The largest magnitude; NaN if an element is not finite.
 HWY_INLINE float magnitude_of_row(const float* values, int64_t count) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));

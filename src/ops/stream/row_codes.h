@@ -33,13 +33,13 @@ inline Int8Rows int8_rows(void* data, int64_t rows, int64_t columns) {
   return {reinterpret_cast<int8_t*>(bytes), reinterpret_cast<float*>(bytes + layout.scales), columns};
 }
 
-// Bytes of one row in f32, which an update holds for each thread.
+// Bytes of one row in f32, of which an update has one per thread.
 inline int64_t int8_row_bytes(int64_t columns) { return align_up(columns * int64_t{sizeof(float)}, 64); }
 
-// The key of a row's draws, `key` being the step_key() of its weight; an element's is counter_bits(row's key, column).
+// The key of a row's draws; `key` is the step_key() of its weight. An element's is counter_bits(row's key, column).
 constexpr uint64_t int8_row_key(uint64_t key, int64_t row) { return mix64(key ^ static_cast<uint64_t>(row)); }
 
-// In [0, 1): what is added to an element in steps before it is rounded down.
+// In [0, 1): what is added to an element, in units of the scale, before it is rounded down.
 constexpr float unit_draw(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
 
 constexpr float kMostInt8 = 127;
@@ -59,7 +59,7 @@ inline void encode_row(const float* values, const Int8Rows& to, int64_t row, uin
     const float code = std::floor(values[i] * inverse + drawn);
     to.codes[row * to.columns + i] = static_cast<int8_t>(std::min(std::max(-kMostInt8, code), kMostInt8));
   }
-  to.scales[row] = scale + fault;  // NaN where an element is not finite
+  to.scales[row] = scale + fault;  // NaN if an element is not finite
 }
 
 }  // namespace headroom

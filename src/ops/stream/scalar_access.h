@@ -1,4 +1,4 @@
-// One element at a time, whatever the floating dtype: for reference kernels.
+// Reads and writes one element of any supported dtype, for reference kernels. Throws InternalError for other dtypes.
 #pragma once
 
 #include "base/bfloat16.h"
@@ -49,7 +49,7 @@ inline void write_element(const TensorView& view, int64_t index, double value) {
 // True when this call overwrites its accumulator: attribute "carried" and the first trip of the loop.
 inline bool overwrites(std::string_view accumulate, int64_t trip) { return accumulate == "carried" && trip == 0; }
 
-// The reason why a SIMD kernel refuses: facts of a reference-only device. Empty when it may run.
+// The reason why a SIMD kernel refuses a device that only runs reference kernels. Empty if it may run.
 inline std::string simd_refusal(const DeviceFacts& facts) {
   return facts.capabilities.has(kAvx2) ? std::string() : "the device has no AVX2";
 }
@@ -68,7 +68,7 @@ std::vector<KernelCandidate> simd_and_reference() {
            }}};
 }
 
-// The one candidate of an op whose plain kernel is as good as any.
+// The only candidate of an op whose plain kernel is fast enough.
 template <auto Reference>
 std::vector<KernelCandidate> reference_only() {
   return {{"reference", [](const KernelSpec& spec, const DeviceFacts&) -> KernelOffer {

@@ -14,8 +14,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// 1 / x by the hardware's estimate. One element gets that of whole vectors, which AVX-512 makes by another instruction
-// than that of shorter ones: a result does not depend on where its element lies.
+// The hardware's estimate of 1 / x. A single element gets the estimate of whole vectors, because AVX-512 has another
+// instruction for shorter ones: so a result does not depend on the position of its element.
 template <class D>
 HWY_INLINE hn::Vec<D> estimated_reciprocal(D d, hn::Vec<D> x) {
   const hn::ScalableTag<float> whole;
@@ -23,8 +23,8 @@ HWY_INLINE hn::Vec<D> estimated_reciprocal(D d, hn::Vec<D> x) {
   return hn::Set(d, hn::GetLane(hn::ApproximateReciprocal(hn::Set(whole, hn::GetLane(x)))));
 }
 
-// 1 / x for 1 <= x <= 1e9. On x86 the hardware's estimate, of 12 bits or more, and one step of Newton's method; the
-// estimates of others have fewer (NEON 8).
+// 1 / x for 1 <= x <= 1e9. On x86 the hardware's estimate, of 12 bits or more, and one step of Newton's method; on
+// others, whose estimates have fewer bits (NEON 8), a division.
 template <class D>
 HWY_INLINE hn::Vec<D> reciprocal(D d, hn::Vec<D> x) {
   if constexpr (!HWY_ARCH_X86) return hn::Div(hn::Set(d, 1.0f), x);
@@ -33,7 +33,7 @@ HWY_INLINE hn::Vec<D> reciprocal(D d, hn::Vec<D> x) {
 }
 
 // exp(x) for x <= 0; below -86 and for NaN it is 0. With n = round(x / ln 2), r = x - n ln 2: exp(x) = 2^n P(r), P of
-// degree 6 interpolating in the Chebyshev nodes of |r| <= ln(2)/2 (relative error below 3e-9 before rounding).
+// degree 6 interpolating at the Chebyshev nodes of |r| <= ln(2)/2 (relative error below 3e-9 before rounding).
 template <class D>
 HWY_INLINE hn::Vec<D> exp_negative(D d, hn::Vec<D> x) {
   const hn::RebindToSigned<D> whole;
@@ -55,7 +55,7 @@ HWY_INLINE hn::Vec<D> exp_negative(D d, hn::Vec<D> x) {
   return hn::IfThenElseZero(hn::Ge(x, hn::Set(d, -86.0f)), result);
 }
 
-// 1 / (1 + exp(-x)); exactly 0 or 1 far from zero. A NaN gives some number: the callers multiply by x.
+// 1 / (1 + exp(-x)); exactly 0 or 1 far from zero. NaN gives some number: the callers multiply by x.
 template <class D>
 HWY_INLINE hn::Vec<D> sigmoid(D d, hn::Vec<D> x) {
   const auto e = exp_negative(d, hn::Neg(hn::Abs(x)));
@@ -70,7 +70,7 @@ struct Normal {
   hn::Vec<D> integral;
 };
 
-// With z = |x|/sqrt(2) and t = 1/(1 + 0.3 z): erfc(z) = exp(-z^2) t P(t), P of degree 8 interpolating in the Chebyshev
+// With z = |x|/sqrt(2) and t = 1/(1 + 0.3 z): erfc(z) = exp(-z^2) t P(t), P of degree 8 interpolating at the Chebyshev
 // nodes of 0 <= z <= 9.5 (relative error below 2.5e-8 before rounding).
 template <class D>
 HWY_INLINE Normal<D> normal(D d, hn::Vec<D> x) {

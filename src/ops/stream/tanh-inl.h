@@ -15,8 +15,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Relative error below 2e-7; a NaN stays one. Near zero x + x^3 P(x^2), P of degree 4 interpolating in the Chebyshev
-// nodes of x <= 0.64; beyond it (1 - e) / (1 + e) with e = exp(-2|x|).
+// Relative error below 2e-7; NaN stays NaN. Near zero x + x^3 P(x^2), P of degree 4 interpolating at the Chebyshev
+// nodes of |x| <= 0.64; beyond it (1 - e) / (1 + e) with e = exp(-2|x|).
 template <class D>
 HWY_INLINE hn::Vec<D> tanh_of(D d, hn::Vec<D> x) {
   const auto one = hn::Set(d, 1.0f);

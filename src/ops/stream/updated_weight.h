@@ -14,14 +14,14 @@
 namespace headroom {
 
 struct UpdatedWeight {
-  float* wide = nullptr;  // null where the weight is narrow
+  float* wide = nullptr;  // null if the weight is narrow
   void* narrow = nullptr;
   void* copy = nullptr;       // of `wide`, may be null
   DType dtype = DType::bf16;  // of `narrow` or of `copy`
-  int64_t first = 0;          // index of the first element in the whole weight: what its draws are keyed by
+  int64_t first = 0;          // index of the first element in the whole weight, as draws are keyed by it
 };
 
-// `copy` is null where the call has none.
+// `copy` is null if the call has none.
 inline UpdatedWeight updated_weight(const TensorView& weight, const TensorView* copy, int64_t first = 0) {
   if (weight.dtype != DType::f32) return {nullptr, weight.data, nullptr, weight.dtype, first};
   return {weight.as<float>(), nullptr, copy ? copy->data : nullptr, copy ? copy->dtype : DType::bf16, first};
@@ -35,7 +35,7 @@ inline void round_by(float value, uint32_t bits, bfloat16& to) {
     to.bits = static_cast<uint16_t>((std::bit_cast<uint32_t>(value) + (bits >> 16)) >> 16);
 }
 
-// By the top 13. Subnormal numbers have a step of 2^-24 whatever their size.
+// The same by the top 13. Subnormal numbers are multiples of 2^-24.
 inline void round_by(float value, uint32_t bits, float16& to) {
   const uint32_t draw = bits >> 19;
   const float size = std::abs(value);
@@ -52,7 +52,7 @@ T rounded_by(float value, uint32_t bits) {
   return result;
 }
 
-// Element i as it is.
+// Element i, widened to f32.
 inline float read_updated(const UpdatedWeight& weight, int64_t i) {
   if (weight.wide) return weight.wide[i];
   float value = 0;
@@ -61,7 +61,7 @@ inline float read_updated(const UpdatedWeight& weight, int64_t i) {
   return value;
 }
 
-// Writes element i, `key` being the step_key() of the weight.
+// Writes element i; `key` is the step_key() of the weight.
 inline void write_updated(const UpdatedWeight& weight, int64_t i, float value, uint64_t key) {
   const auto at = static_cast<uint64_t>(weight.first + i);
   if (weight.wide) weight.wide[i] = value;
@@ -75,7 +75,7 @@ inline void write_updated(const UpdatedWeight& weight, int64_t i, float value, u
   });
 }
 
-// For reference kernels: the same of views, whose element `first` of the whole weight is the first one here.
+// The same for tensor views, for reference kernels. `first`: the index in the whole weight of the views' first element.
 inline void write_weight(const TensorView& weight, const TensorView* copy, int64_t i, double value, uint64_t key,
                          int64_t first = 0) {
   write_updated(updated_weight(weight, copy, first), i, static_cast<float>(value), key);

@@ -1,5 +1,5 @@
-// CPU kernels of transfers. Device and host are the same memory: copies complete where they start, and so do the
-// collectives, which the host's process group carries out. Tokens are written as 1.
+// CPU kernels of transfers. Device and host are the same memory: copies are complete when their start returns, and so
+// are the collectives, which the host's process group runs. Tokens are written as 1.
 #include <algorithm>
 #include <cstring>
 
@@ -19,7 +19,7 @@ HostPort& group(const KernelCall& call) {
 
 int64_t bytes_of(const TensorView& view) { return view.count() * dtype_bytes(view.dtype); }
 
-// The same bytes on the team; nothing when both are the same storage.
+// Copies on the team; does nothing if both are the same storage.
 void copy_bytes(const TensorView& from, const TensorView& to, int64_t bytes) {
   if (from.data == to.data) return;
   parallel_for(bytes, 1 << 16, [&](int64_t begin, int64_t end, int) {

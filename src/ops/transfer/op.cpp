@@ -17,8 +17,8 @@ class TransferOp : public Op {
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
 };
 
-// (x, [y]) -> (x in tier `to`, token). With y, which lies in that tier, the result takes y's storage. What comes from
-// the disk says so in attribute "from".
+// (x, [y]) -> (x in tier `to`, token). With y, a value in that tier, the result uses y's storage. Attribute "from" is
+// "disk" if x is on the disk, else absent.
 class CopyStart final : public TransferOp {
  public:
   std::string_view name() const override { return "copy_start"; }
