@@ -38,7 +38,7 @@ class Differentiator final : public VjpContext {
 
   void set_total(int input, ValueId value) override {
     const ValueId primal = this->input(input);
-    // Codes have the cotangent of what they stand for.
+    // A value in codes has the cotangent of its decoded elements.
     HR_CHECK(build_.type(value).dtype == build_.type(primal).dtype || !is_floating(build_.type(primal).dtype),
              "the cotangent of %{} made by {} is {}, the value is {}", primal, op_name(*node_.op),
              dtype_name(build_.type(value).dtype), dtype_name(build_.type(primal).dtype));
@@ -66,7 +66,7 @@ class Differentiator final : public VjpContext {
     return at == cotangents_.end() ? kNone : at->second;
   }
 
-  // The trained parameter that a value is, or is a cast or a rounding of; kNone otherwise.
+  // The persistent value that a value is, or is a copy, a cast or a rounding of; kNone otherwise.
   ValueId parameter_of(ValueId id) const {
     for (;;) {
       if (const auto copy = sinks_.copies.find(id); copy != sinks_.copies.end()) return copy->second;
@@ -81,7 +81,7 @@ class Differentiator final : public VjpContext {
     return node.op->kind() == OpKind::cast || node.op->kind() == OpKind::weight_rounding;
   }
 
-  // Values on a path from a trained parameter, other than the parameters, their casts and roundings.
+  // Finds the values that depend on a trained parameter, without the parameters, their casts and roundings.
   void find_dependents(const std::vector<NodeId>& nodes) {
     for (NodeId id : nodes) {
       const Node& node = graph().node(id);
@@ -100,7 +100,7 @@ class Differentiator final : public VjpContext {
 
   void visit(NodeId id) {
     node_ = graph().node(id);
-    // A rounding has its say once the products behind it have added to the weight's gradient.
+    // The vjp of a rounding runs if the products that read its result have added to the weight's gradient.
     bool active = node_.op->kind() == OpKind::weight_rounding && touched_.contains(parameter_of(node_.outputs[0]));
     for (ValueId output : node_.outputs) {
       const bool root = std::find(roots_.begin(), roots_.end(), output) != roots_.end();
@@ -112,7 +112,7 @@ class Differentiator final : public VjpContext {
     for (ValueId output : node_.outputs) cotangents_.erase(output);
   }
 
-  // Points the results at the replacements and removes forward nodes all of whose outputs were replaced.
+  // Replaces results and roots, and removes the forward nodes whose outputs were all replaced.
   void drop_replaced() {
     Region& region = graph().region(build_.region());
     for (std::vector<ValueId>* list : {&region.results, &roots_})
@@ -131,7 +131,7 @@ class Differentiator final : public VjpContext {
   GradientSinks& sinks_;
   Node node_;  // a copy: appending nodes moves the graph's vector
   std::unordered_map<ValueId, ValueId> cotangents_;
-  std::unordered_map<ValueId, ValueId> forms_;  // what a cast or a rounding of a weight is made of
+  std::unordered_map<ValueId, ValueId> forms_;  // the result of a cast or a rounding -> its input
   std::unordered_map<ValueId, ValueId> replaced_;
   std::unordered_set<ValueId> depends_;
   std::unordered_set<ValueId> touched_;

@@ -1,4 +1,4 @@
-// Reverse-mode differentiation, symbolic: Graph -> Graph. Appends the backward nodes of a straight region to itself.
+// Symbolic reverse-mode differentiation: appends the backward nodes of a region without loops to that region.
 #pragma once
 
 #include <map>

@@ -1,11 +1,11 @@
-// Gives kernels the collectives of a process group, and everything else of another host.
+// A host port with the collectives of a process group; everything else is forwarded to another host port.
 #pragma once
 
 #include "comm/process_group.h"
 
 namespace headroom {
 
-// Both outlive the port. Not thread-safe, as the group.
+// `group` and `host` outlive the port. Like the group, not thread-safe.
 class CollectivePort final : public HostPort {
  public:
   CollectivePort(ProcessGroup& group, HostPort& host) : group_(group), host_(host) {}

@@ -11,10 +11,10 @@ namespace headroom {
 
 class OptimizerRegistry {
  public:
-  // Throws InternalError when the name or an alias is taken.
+  // Throws InternalError if the name or an alias is taken.
   void add(std::unique_ptr<Optimizer> optimizer);
   const std::map<std::string, std::unique_ptr<Optimizer>, std::less<>>& all() const { return all_; }
-  // By name or alias; null where there is none.
+  // By name or alias; null if there is none.
   const Optimizer* find(std::string_view name) const;
 
  private:

@@ -1,4 +1,4 @@
-// What a user sets of an optimizer: --optim and --optim-args.
+// The settings of an optimizer: --optim and --optim-args.
 #pragma once
 
 #include <map>
@@ -8,7 +8,7 @@
 
 namespace headroom {
 
-// A number that an optimizer has: least <= value < below. A flag is 0 or 1, written false or true too.
+// A numeric option of an optimizer: least <= value < below. A flag is 0 or 1, which may be written false or true.
 struct OptimizerOption {
   std::string_view name;
   std::string_view meaning;
@@ -16,30 +16,30 @@ struct OptimizerOption {
   double least = 0;
   double below = 1;
   bool flag = false;
-  // The option of the command line that says the same, or "".
+  // The command-line option that sets the same, or "".
   std::string_view familiar = {};
 };
 
 // An optimizer and the value of each of its options.
 class OptimizerSettings {
  public:
-  // Those of AdamW with its usual values.
+  // AdamW with its usual values.
   OptimizerSettings();
 
-  // `args` is "k=v,k=v" or empty. `familiar` are values given by options of their own, by that option's name: they
-  // take the place of the usual ones, and are passed over where the optimizer has none. Throws Error(usage) naming
-  // optimizer, key, value and what there is.
+  // `args` is "k=v,k=v" or empty. `familiar` are the values of command-line options, by the option's name: they replace
+  // the usual values, and are ignored if the optimizer has no such option. Throws Error(usage) naming optimizer, key,
+  // value and what is allowed.
   OptimizerSettings(std::string_view optimizer, std::string_view args,
                     const std::map<std::string, double, std::less<>>& familiar = {});
 
-  // Its own name, where an alias was given too.
+  // The optimizer's own name, even if an alias was given.
   const std::string& optimizer() const { return optimizer_; }
-  // Asked for by a name of bitsandbytes' that wants states off the device where there is room: "paged_...".
+  // Whether the given name was one of bitsandbytes' "paged_...": states are offloaded if a lower tier has a budget.
   bool paged() const { return paged_; }
-  // Of an option that the optimizer has; throws InternalError for another.
+  // The value of an option; throws InternalError if the optimizer does not have it.
   double value(std::string_view option) const;
   bool flag(std::string_view option) const { return value(option) != 0; }
-  // "k=v,k=v": every option, in the order of the optimizer's list. Reads back as it is.
+  // "k=v,k=v": every option, in the order of the optimizer's list. As `args` it gives the same settings.
   std::string text() const;
 
  private:

@@ -18,7 +18,7 @@ class StepScalars {
   // "learning_rate", "weight_decay", "loss_scale", "max_grad_norm", "unscale", or one of the optimizer's own; rounded
   // to f32. Throws InternalError for another name.
   void set(std::string_view name, double value);
-  // What random draws of the step are keyed by.
+  // The key of the step's random draws.
   void set_key(uint64_t seed, uint32_t step);
 
   std::span<const float> values() const { return values_; }

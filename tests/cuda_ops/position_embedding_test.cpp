@@ -38,7 +38,7 @@ TEST(CudaPositionEmbeddingGrad, AgreesWithTheReference) {
           if (segments) in.push_back(starts(3, 40));
           expect_cuda_matches("position_embedding_grad", in, {{"first", int64_t{2}}}, {1e-5, 1e-5});
           if (!segments) continue;
-          in.back().set(50, 11);  // of padding: the position -1
+          in.back().set(50, 11);  // padding: its position is -1
           expect_cuda_matches("position_embedding_grad", in, {{"first", int64_t{2}}}, {1e-5, 1e-5});
         }
 }

@@ -1,5 +1,4 @@
-// Posts in our own words that a hasty reader takes wrongly: what was tried already, what is denied, what grows, and
-// whose memory it was. As in told_posts.h.
+// Posts in our own words that are easily misread: what was already tried and what is denied. Fields as in told_posts.h.
 #pragma once
 
 #include "told_posts.h"

@@ -1,4 +1,4 @@
-// Advice in the terms of the program that the post is about, in sentences of our own.
+// Advice is in terms of the program that the post is about. The posts are in our own words.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -118,7 +118,7 @@ TEST(Programs, AQuestionOfNeedNamesNoOptimizer) {
   expect_no_training_code(screen_of("how much memory does the large model need?\n\ncuda out of memory 3060"));
 }
 
-// The closing line wants a memory and a language model.
+// The closing line is only there if a memory size and a language model are known.
 TEST(Programs, HeadroomsOwnCommandIsNotMadeUp) {
   EXPECT_FALSE(holds(screen_of("fine-tuning Llama 7B, CUDA out of memory"), "headroom plan"));
   Request sized;
@@ -127,7 +127,7 @@ TEST(Programs, HeadroomsOwnCommandIsNotMadeUp) {
   EXPECT_FALSE(holds(screen_of("training a U-Net on 3D volumes, CUDA out of memory", sized), "headroom plan"));
 }
 
-// What the log names enters the job of --params.
+// What the log names is added to the job of --params.
 TEST(Programs, DeepSpeedInTheLogIsNotIgnored) {
   Request request;
   request.gpu = "a40";

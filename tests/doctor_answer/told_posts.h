@@ -1,5 +1,5 @@
-// What people say in words alone, in three languages and sentences of our own: one of the first three remedies must
-// hold one of the words of `wanted`, and none of `never`.
+// Posts that only describe the problem in words, in three languages and our own sentences: the first three remedies
+// must contain one of the words of `wanted`, and none of `never`.
 #pragma once
 
 #include <string_view>

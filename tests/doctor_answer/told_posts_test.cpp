@@ -1,4 +1,4 @@
-// Posts without a message, a stack or a configuration: what their sentences tell.
+// Posts without an error message, a stack or a configuration: what their sentences say.
 #include "careful_posts.h"
 
 #include <gtest/gtest.h>

@@ -165,7 +165,7 @@ srun --ntasks-per-node=1 torchrun --nproc_per_node 4 --nnodes 2 run_clm.py --mod
   EXPECT_EQ(job.environment.allocator.at("expandable_segments"), "True");
   EXPECT_EQ(job.keys.origins.at("micro_batch").line, 12);
   EXPECT_NE(note_of(job.keys.corrected, "PYTORCH_CUDA_ALLOC_CONF"), nullptr);
-  ASSERT_EQ(reading.notes.size(), 2u);  // run_clm.py and ds.json are not there
+  ASSERT_EQ(reading.notes.size(), 2u);  // run_clm.py and ds.json do not exist
 }
 
 TEST(Command, KubernetesAndCompose) {

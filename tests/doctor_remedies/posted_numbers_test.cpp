@@ -1,4 +1,4 @@
-// Numbers of an advice, beside those of the post.
+// Numbers in advice, compared with those of the post.
 #include "doctor/remedies/posted_numbers.h"
 
 #include <gtest/gtest.h>

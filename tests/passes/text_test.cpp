@@ -74,8 +74,8 @@ std::vector<Keep> keep_levels(std::istringstream& words) {
 }
 
 // "offload-optimizer DEPTH", "offload-gradients DEPTH [accumulates]", "offload-activations BLOCKS DEPTH",
-// "offload-parameters LAYERS DEPTH" with 0 for every weight; to the host, or with "disk" before the numbers to the
-// disk.
+// "offload-parameters LAYERS DEPTH" with LAYERS 0 for every weight; to the host, or to the disk with "disk" before the
+// numbers.
 void offload(const std::string& pass, std::istringstream& words, Graph& graph) {
   int64_t depth = 0, blocks = 0;
   std::string accumulates;
@@ -94,7 +94,7 @@ void add_pattern(std::string& patterns, const std::string& pattern) {
   patterns += (patterns.empty() ? "" : ",") + pattern;
 }
 
-// Of a GPU of compute capability 9.0.
+// The facts of a GPU of compute capability 9.0.
 DeviceFacts hopper() {
   DeviceFacts facts;
   facts.device = "cuda";
@@ -102,8 +102,8 @@ DeviceFacts hopper() {
   return facts;
 }
 
-// "attention-kernels OWN CUDNN [any [CUDNN_ANY_ORDER]]": their rates, forward and backward, of the last backward alone,
-// in 1e14 flops per second.
+// "attention-kernels OWN CUDNN [any [CUDNN_ANY_ORDER]]": for each kernel its forward and backward rate, for the last
+// one only the backward rate, in 1e14 flops per second.
 void attention_kernels(std::istringstream& words, Graph& graph) {
   Profile profile;
   for (const char* kernels : {"own", "cudnn"}) {
@@ -119,7 +119,7 @@ void attention_kernels(std::istringstream& words, Graph& graph) {
   choose_attention_kernels(graph, hopper(), profile, order == "any" ? AttentionOrder::any : AttentionOrder::fixed);
 }
 
-// Of a GPU that multiplies bf16 at 1e14 flops per second, and moves 1e12 bytes.
+// Multiplies in fp8, for a GPU that multiplies bf16 at 1e14 flops per second and moves 1e12 bytes per second.
 void fp8_products(Graph& graph) {
   Profile profile;
   profile.facts = hopper();
@@ -233,7 +233,7 @@ TEST_P(PassText, GivesTheExpectedGraph) {
   const fs::path path = kFolder / (GetParam() + ".plan");
   const TextCase text = read_case(path);
   Graph graph = parse_graph(text.input, path.filename().string(), find_op);
-  // A forward program takes its loss accumulator as a param, which only the assembled programs may not.
+  // The forward program that "assemble" reads has its loss accumulator as a param, which verify_or_throw() refuses.
   if (!text.command.starts_with("assemble")) verify_or_throw(graph, "the input");
   run_command(text.command, graph);
   verify_or_throw(graph, text.command);

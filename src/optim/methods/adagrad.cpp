@@ -1,4 +1,4 @@
-// Adagrad (Duchi, Hazan & Singer 2011), as torch.optim.Adagrad computes it; --weight-decay joins the gradient, on
+// Adagrad (Duchi, Hazan & Singer 2011), as torch.optim.Adagrad computes it; --weight-decay is added to the gradients of
 // matrices and tables.
 #include "optim/lora_plus.h"
 #include "optim/registry.h"

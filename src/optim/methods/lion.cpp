@@ -1,5 +1,5 @@
-// Lion (Chen et al. 2023, Program 1), with transformers' defaults: its paper's beta2 is 0.99. Its state in 32 bits or,
-// as bitsandbytes keeps it, in 8.
+// Lion (Chen et al. 2023, Program 1), with transformers' defaults (the paper's beta2 is 0.99). Its state is in 32 bits
+// or, as in bitsandbytes, in 8.
 #include "optim/lora_plus.h"
 #include "optim/registry.h"
 

@@ -1,5 +1,5 @@
-// RMSprop (Tieleman & Hinton 2012), as torch.optim.RMSprop computes it; --weight-decay joins the gradient, on matrices
-// and tables.
+// RMSprop (Tieleman & Hinton 2012), as torch.optim.RMSprop computes it; --weight-decay is added to the gradients of
+// matrices and tables.
 #include "optim/lora_plus.h"
 #include "optim/registry.h"
 
