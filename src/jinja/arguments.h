@@ -15,13 +15,14 @@ struct Arguments {
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> named;
 
-  // The values of `names` in their order, nullptr for those not given. Throws Problem when one of the first `required`
-  // is missing, and for arguments that `function` does not have. A name "" takes no named argument.
+  // The values of `names` in their order, nullptr for those not given. Throws Problem if one of the first `required` is
+  // missing, and for arguments that `function` does not have. An argument named "" is positional only.
   std::vector<const Value*> bind(std::string_view function, std::initializer_list<std::string_view> names,
                                  size_t required = 0) const;
 };
 
-// The argument as an integer or a text; `otherwise` when it is not given. Throw Problem for another type.
+// The argument as an integer, a text or a flag; `otherwise` if it is not given. The first two throw Problem for another
+// type; a text must be given.
 int64_t integer_argument(std::string_view function, const Value* argument, int64_t otherwise);
 const std::string& text_argument(std::string_view function, const Value* argument);
 bool flag_argument(const Value* argument, bool otherwise);

@@ -37,7 +37,7 @@ constexpr std::string_view kOtherNumberMembers[] = {
 
 bool among(Names names, std::string_view name) { return std::find(names.begin(), names.end(), name) != names.end(); }
 
-// A type's members: methods that are there, methods that are refused, methods that would change the value.
+// A type's members: methods that are supported, methods that are refused, methods that would change the value.
 struct Members {
   Names methods, others, changes;
 };
@@ -70,7 +70,7 @@ Value bound_method(Budget& budget, const Value& self, std::string_view name) {
   return Value(std::shared_ptr<const Callable>(std::move(method)));
 }
 
-// What getattr() of Python finds, made safe; nothing where Python finds nothing.
+// Python's getattr(), made safe; nullopt if Python finds nothing.
 std::optional<Value> python_attribute(Budget& budget, const Value& value, std::string_view name) {
   if (value.is(Type::loop)) return loop_attribute(budget, value, name);
   if (value.is(Type::name_space)) {
@@ -86,7 +86,7 @@ std::optional<Value> python_attribute(Budget& budget, const Value& value, std::s
   return std::nullopt;
 }
 
-// value[item] of Python; nothing where Python raises a TypeError or LookupError.
+// Python's value[item]; nullopt if Python raises a TypeError or LookupError.
 std::optional<Value> python_item(Budget& budget, const Value& value, const Value& item) {
   if (value.is(Type::dict)) {
     const Value* found = value.dict().find(item);

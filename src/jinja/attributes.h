@@ -8,8 +8,8 @@
 
 namespace headroom::jinja {
 
-// Attributes before items: value.items of a dict is the method. Refuses Python's methods that are not supported by
-// name; unknown names, and methods that would change a list or dict, are undefined.
+// Attributes before items: value.items of a dict is the method. Refuses, by name, Python's methods that are not
+// supported; unknown names, and methods that would change a list or dict, are undefined.
 Value get_attribute(Budget& budget, const Value& value, std::string_view name);
 // Items before attributes.
 Value get_item(Budget& budget, const Value& value, const Value& item);

@@ -30,7 +30,7 @@ class Budget {
   }
   // One step for every 64 bytes that are copied, searched or compared.
   void touch(uint64_t bytes) { step(static_cast<int64_t>(bytes / 64)); }
-  // Before a text of so many bytes is made.
+  // Called before a text of this many bytes is made.
   void check_text(uint64_t bytes) {
     if (bytes > static_cast<uint64_t>(limits_.text_bytes)) exceed_text();
     touch(bytes);

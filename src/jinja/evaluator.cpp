@@ -135,7 +135,7 @@ Value Interpreter::call(const Expression& expression) {
   return call_global(callable.name, given);
 }
 
-// `value` is what a set block captured: the innermost filter of its chain has no value of its own.
+// `value` is the text that a set block captured: the input of the innermost filter, if that has no value of its own.
 Value Interpreter::filter(const Expression& expression, const Value& value) {
   const ExpressionPtr& source = expression.parts[0];
   Value filtered = value;

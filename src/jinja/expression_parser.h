@@ -22,7 +22,7 @@ class ExpressionParser {
   ExpressionPtr tuple(bool conditions = true);
   // The filters of `{% set x | a | b %}`; null when there are none.
   ExpressionPtr filters_of_block();
-  // A name, a member of a namespace where `members`, or a tuple of these.
+  // A name, a member of a namespace if `members`, or a tuple of these.
   Target target(bool members);
   // The name of a variable.
   Target target_name();
@@ -42,7 +42,7 @@ class ExpressionParser {
   };
 
   ExpressionPtr make(ExpressionKind kind, int line, std::vector<ExpressionPtr> parts = {}, std::string text = {});
-  // Adds a part behind the others.
+  // Appends a part.
   void adopt(Expression& parent, ExpressionPtr part);
   ExpressionPtr operation(ExpressionKind kind, Operator op, int line, ExpressionPtr left, ExpressionPtr right);
   ExpressionPtr either();

@@ -68,7 +68,7 @@ ExpressionPtr ExpressionParser::subscript(ExpressionPtr left) {
   return make(slice ? ExpressionKind::slice : ExpressionKind::item, line, std::move(parts));
 }
 
-// Adds what the parentheses hold to the call's parts and keywords.
+// Parses the arguments in parentheses into the call's parts and keywords.
 void ExpressionParser::arguments(Expression& call) {
   tokens_.expect_sign("(");
   for (bool first = true; !tokens_.is_sign(")"); first = false) {

@@ -8,7 +8,7 @@
 
 namespace headroom::jinja {
 
-// A filter at work: its value and arguments, and its name for messages.
+// A call of a filter: its value and arguments, and its name for messages.
 struct FilterCall {
   Budget& budget;
   std::string_view name;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kMaxRange = 100000;
 
-// What strftime may be asked for: conversions of a fixed, small width.
+// Refuses strftime formats with other conversions than those of a fixed, small width.
 void check_format(const std::string& format) {
   for (size_t i = 0; i < format.size(); ++i) {
     if (format[i] != '%') continue;

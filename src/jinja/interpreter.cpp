@@ -12,7 +12,7 @@
 
 namespace headroom::jinja {
 
-// Sends what is written into a text of its own.
+// Redirects the output to `text` for as long as this lives.
 class Interpreter::Capture {
  public:
   explicit Capture(Interpreter& interpreter)
@@ -30,7 +30,7 @@ class Interpreter::Capture {
   std::string* outer_;
 };
 
-// A scope of its own, inside the current one or another.
+// Opens a scope inside the current one or another, for as long as this lives.
 class Interpreter::Inside {
  public:
   explicit Inside(Interpreter& interpreter) : Inside(interpreter, interpreter.scope_) {}
@@ -48,7 +48,7 @@ class Interpreter::Inside {
 Interpreter::Interpreter(const Dict& variables, const std::tm& now, Budget& budget)
     : variables_(variables), now_(now), budget_(budget) {}
 
-// Namespaces can hold themselves; emptied while all are alive, they are freed one by one.
+// Namespaces can hold themselves: emptying them while all are alive breaks the cycles, and frees them one by one.
 Interpreter::~Interpreter() {
   for (const auto& space : namespaces_) space->members.clear();
   for (const auto& scope : kept_) scope->variables.clear();
@@ -143,7 +143,7 @@ std::shared_ptr<Loop> Interpreter::make_loop(const Statement& statement) {
 
 Interpreter::Flow Interpreter::loop(const Statement& statement) {
   const std::shared_ptr<Loop> loop = make_loop(statement);
-  // The variables that the loop's condition sees end with the loop; a loop that is kept yields nothing more.
+  // The loop's condition uses variables that end with the loop: a `loop` that is kept yields no more items.
   struct End {
     Loop& loop;
     ~End() {

@@ -75,7 +75,7 @@ class Interpreter {
   Rendered rendered_;
 };
 
-// Whether a name without a variable is a function; refuses those of Jinja outside the subset.
+// Whether a name that is not a variable is a function; refuses Jinja's functions that are outside the subset.
 bool is_global_function(std::string_view name);
 
 }  // namespace headroom::jinja

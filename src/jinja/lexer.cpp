@@ -15,7 +15,7 @@ namespace {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool begins_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
-// Line ends become \n, and the last one goes.
+// Line ends become \n, and one at the end is dropped.
 std::string normalized(std::string_view source) {
   std::string text = with_plain_line_ends(source);
   if (!text.empty() && text.back() == '\n') text.pop_back();
@@ -55,7 +55,7 @@ class Lexer {
     return at;
   }
 
-  // The end of a block tag that begins at `at`: "%}", "-%}", "+%}" and what it swallows. npos when there is none.
+  // Where the end mark at `at` ("%}", "-%}" or "+%}") and the white space that it removes end; npos if there is none.
   size_t tag_end(size_t at, std::string_view mark, bool trims_line) const {
     if (looking_at(mark, at)) {
       at += mark.size();
@@ -66,7 +66,7 @@ class Lexer {
     return source_[at] == '+' && trims_line ? at + 1 + mark.size() : std::string::npos;
   }
 
-  // Text from at_ to `end`, where a tag with this sign begins.
+  // Adds the text from at_ to `end` as data; a tag with this sign begins at `end`.
   void add_data(size_t end, char sign, bool is_variable) {
     std::string_view text = std::string_view(source_).substr(at_, end - at_);
     if (sign == '-') {
@@ -80,7 +80,7 @@ class Lexer {
     go(end);
   }
 
-  // Data up to the next tag, and the tag.
+  // Reads data up to the next tag, and the tag.
   void root() {
     size_t open = at_;
     for (;; ++open) {
@@ -132,7 +132,7 @@ class Lexer {
     throw ProblemAt{line, "'raw' without 'endraw'"};
   }
 
-  // Tokens up to the tag's end. Brackets that are open hide the end.
+  // Reads tokens up to the tag's end. Inside brackets the end mark does not count.
   void tag(bool is_variable) {
     std::string open_brackets;
     while (true) {

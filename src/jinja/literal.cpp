@@ -13,7 +13,7 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Digits with single underscores between them: their end from `at`.
+// The end of the digits from `at` on, which may have single underscores between them.
 size_t digits_end(std::string_view text, size_t at) {
   if (at >= text.size() || !is_digit(text[at])) return at;
   while (at < text.size() &&
@@ -22,7 +22,7 @@ size_t digits_end(std::string_view text, size_t at) {
   return at;
 }
 
-// The end of a fraction and exponent behind the digits that end at `at`; `at` when there is neither.
+// The end of a fraction and exponent after the digits that end at `at`; `at` if there is neither.
 size_t real_end(std::string_view text, size_t at) {
   if (at + 1 < text.size() && text[at] == '.' && is_digit(text[at + 1])) at = digits_end(text, at + 1);
   if (at >= text.size() || (text[at] != 'e' && text[at] != 'E')) return at;
@@ -41,7 +41,7 @@ char32_t code(std::string_view digits, int base, size_t length) {
   return value;
 }
 
-// Appends what the escape at `at`, behind the backslash, stands for and returns its end.
+// Appends the characters of the escape at `at`, after the backslash, and returns its end.
 size_t append_escape(std::string_view inside, size_t at, std::string& to) {
   constexpr std::string_view from = "\\'\"abfnrtv", into = "\\'\"\a\b\f\n\r\t\v";
   const char c = inside[at];

@@ -10,7 +10,7 @@ namespace headroom::jinja {
 
 // \r\n and \r become \n.
 std::string with_plain_line_ends(std::string_view text);
-// What a text literal's inside stands for. Throws Problem for malformed escapes and half surrogates.
+// The text of a literal with this between its quotes. Throws Problem for malformed escapes and lone surrogates.
 std::string unescape(std::string_view inside);
 
 struct NumberLiteral {
@@ -18,7 +18,7 @@ struct NumberLiteral {
   Value value;
   std::string problem;  // empty: none
 };
-// The number that `text`, which begins with a digit, begins with.
+// The number at the beginning of `text`, which begins with a digit.
 NumberLiteral scan_number(std::string_view text, bool may_be_real);
 
 }  // namespace headroom::jinja

@@ -1,4 +1,4 @@
-// The `loop` variable: where a for loop stands, and the items it has not reached.
+// The `loop` variable: the position of a for loop, and the items it has not reached.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct Loop {
   int64_t whole_length();
 };
 
-// loop.NAME: index, last, previtem ...; cycle as a callable; undefined for other names. Refuses changed.
+// loop.NAME: index, last, previtem ...; cycle as a callable; undefined for other names. Refuses loop.changed.
 Value loop_attribute(Budget& budget, const Value& loop, std::string_view name);
 // loop.cycle(...).
 Value loop_cycle(const Value& loop, const std::vector<Value>& arguments);

@@ -18,7 +18,7 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// A number's text without white space around it and underscores between its digits; nothing when they stand elsewhere.
+// A number's text without white space around it and underscores between its digits; nullopt if there are any elsewhere.
 std::optional<std::string> digits_of(std::string_view text) {
   const std::string_view stripped = strip(text, Side::both);
   std::string digits;

@@ -35,11 +35,11 @@ bool compare(Budget& budget, Operator op, const Value& a, const Value& b);
 Value negate(const Value& value);
 Value positive(const Value& value);
 
-// Throws Problem when `value` is undefined: "'x' is undefined".
+// Throws Problem if `value` is undefined: "'x' is undefined".
 void require_defined(const Value& value);
 
 // What a for loop visits: the list itself, the characters of a text, the keys of a dict, nothing for undefined.
-// A generator is then used up.
+// Uses up a generator.
 ListRef iterate(Budget& budget, const Value& value);
 bool is_iterable(const Value& value);
 // len(value).

@@ -26,7 +26,7 @@ class Parser {
   Body whole() { return body({}); }
 
  private:
-  // Statements up to a tag with one of these names, whose name is then the current token; without names up to the end.
+  // Statements up to a tag with one of these names, which is then the current token; without names up to the end.
   Body body(std::initializer_list<std::string_view> ends);
   Body block(std::initializer_list<std::string_view> ends);
   Statement statement();
@@ -42,7 +42,7 @@ class Parser {
   TokenStream tokens_;
   ExpressionParser expressions_;
   int nesting_ = 0;
-  int loops_ = 0;  // around, inside the same function
+  int loops_ = 0;  // around the current statement, inside the same macro or block
 };
 
 Body Parser::body(std::initializer_list<std::string_view> ends) {
@@ -78,7 +78,7 @@ Body Parser::body(std::initializer_list<std::string_view> ends) {
   return statements;
 }
 
-// The body of a tag whose end comes next.
+// The body of a tag, from the end mark of the tag on.
 Body Parser::block(std::initializer_list<std::string_view> ends) {
   tokens_.skip_sign(":");
   tokens_.expect(TokenType::block_end, "'%}'");

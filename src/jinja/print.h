@@ -10,12 +10,12 @@ namespace headroom::jinja {
 
 // str(value). Refuses what Python prints with an address (functions, generators, namespaces, loop).
 std::string to_text(Budget& budget, const Value& value);
-// The same for a text, without a copy; `buffer` holds any other.
+// The same, without a copy if the value is a text; else the result is in `buffer`.
 std::string_view text_view(Budget& budget, const Value& value, std::string& buffer);
 // repr() of a float.
 std::string print_real(double value);
 
-// What json.dumps of the filter tojson takes.
+// The options of the filter tojson, as of json.dumps.
 struct JsonStyle {
   bool ascii = false;
   bool sort_keys = false;

@@ -1,5 +1,5 @@
-// What stops a template. Thrown inside the engine, where no place is known; Template turns it into an Error with the
-// template's name and line.
+// What stops a template. Thrown inside the engine, which does not know the position; Template turns it into an Error
+// with the template's name and line.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace headroom::jinja {
 
 struct Problem {
   enum class Kind {
-    failed,       // the template is wrong, or meets a value it was not made for
+    failed,       // the template is wrong, or was given a value it was not made for
     unsupported,  // outside the subset of docs/chat_templates.md
     raised,       // the template called raise_exception
     limit,        // more steps, memory or nesting than allowed

@@ -1,4 +1,4 @@
-// The variables of a part of a template: a loop's body, a macro, the whole.
+// The variables of a part of a template: a loop's body, a macro, the whole template.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ struct Scope : std::enable_shared_from_this<Scope> {
     charge.add(static_cast<int64_t>(2 * sizeof(std::pair<std::string, Value>) + name.size()));
     variables.emplace_back(name, std::move(value));
   }
-  // nullptr when it is in no scope.
+  // nullptr if it is in no scope.
   const Value* find(std::string_view name) const {
     for (const Scope* scope = this; scope != nullptr; scope = scope->around.get())
       for (const auto& [known, held] : scope->variables)

@@ -10,7 +10,7 @@
 namespace headroom::jinja {
 namespace {
 
-// The arguments behind the first `count` ones.
+// The arguments after the first `count`.
 Arguments behind(const Arguments& arguments, size_t count) {
   Arguments rest = arguments;
   rest.positional.erase(rest.positional.begin(), rest.positional.begin() + static_cast<std::ptrdiff_t>(count));
@@ -51,7 +51,7 @@ Value map_filter(const FilterCall& call) {
   return make_list(call.budget, ListKind::generator, std::move(mapped));
 }
 
-// Keeps the items that meet the test, or those that don't. The test is that of an attribute where `by_attribute`.
+// Keeps the items that meet the test, or those that don't. With `by_attribute`, an attribute of each item is tested.
 Value choose(const FilterCall& call, bool keep, bool by_attribute) {
   const std::vector<Value>& given = call.arguments.positional;
   std::vector<Value> kept;

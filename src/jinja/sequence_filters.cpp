@@ -75,7 +75,8 @@ Value join(const FilterCall& call) {
   return make_text(call.budget, std::move(joined));
 }
 
-// What items are sorted or compared by: the value, or attributes of it; texts in lower case unless case matters.
+// The key that items are sorted or compared by: the value, or attributes of it; texts in lower case unless case
+// matters.
 class SortKey {
  public:
   SortKey(Budget& budget, const Value* attribute, bool case_sensitive, bool several)
@@ -109,7 +110,7 @@ class SortKey {
   std::vector<Value> paths_;
 };
 
-// Python compares the one-element lists of the keys: equal keys have no order to ask for.
+// As in Python, which compares one-element lists of the keys: keys that are equal need no order.
 bool key_before(Budget& budget, const Value& a, const Value& b) { return !equal(budget, a, b) && less(budget, a, b); }
 
 std::vector<Value> sorted(Budget& budget, const std::vector<Value>& items, const std::vector<Value>& keys,

@@ -15,7 +15,7 @@
 
 namespace headroom::jinja {
 
-// A text, and the byte ranges [first, second) that stood in {% generation %} blocks, in their order.
+// A text, and the byte ranges [first, second) that {% generation %} blocks wrote, in their order.
 struct Rendered {
   std::string text;
   std::vector<std::pair<size_t, size_t>> generations;
@@ -41,7 +41,7 @@ class Template {
   static Template parse(std::string_view utf8, std::string source, const Limits& limits = {});
 
   // Renders with these variables. `now` is what strftime_now() formats. `budget` bounds the rendering and is used up by
-  // it; it may be the one of `variables`, and must outlive them.
+  // it; it may be the budget of `variables`, and must outlive them.
   // Throws Refusal for raise_exception, else Error(format) "SOURCE:LINE: ...".
   Rendered render(const Dict& variables, const std::tm& now, Budget& budget) const;
 

@@ -11,7 +11,7 @@
 namespace headroom::jinja {
 namespace {
 
-// A test of this value: its name for messages, and the arguments behind it.
+// A test of this value: its name for messages, and its arguments.
 struct Call {
   Budget& budget;
   std::string_view name;

@@ -11,7 +11,7 @@
 
 namespace headroom::jinja {
 
-// The character at `at`, which moves behind it.
+// The character at `at`, which moves past it.
 char32_t next_point(std::string_view text, size_t& at);
 void append_point(std::string& text, char32_t point);
 size_t count_points(std::string_view text);

@@ -10,7 +10,7 @@ namespace {
 bool is_ascii_upper(char32_t c) { return c >= 'A' && c <= 'Z'; }
 bool is_ascii_lower(char32_t c) { return c >= 'a' && c <= 'z'; }
 
-// The last element that does not begin behind `c`, or nullptr.
+// The last element that begins at or before `c`, or nullptr.
 template <typename T>
 const T* candidate(std::span<const T> table, char32_t c, char32_t T::*first) {
   const auto above = std::upper_bound(table.begin(), table.end(), c,

@@ -13,7 +13,7 @@
 namespace headroom::jinja {
 namespace {
 
-// The value as a text, for filters that would lose that it is marked as safe.
+// The value as a text; refuses a text that is marked as safe, because the filter would lose the mark.
 std::string plain_text(const FilterCall& call, const Value& value) {
   if (value.is(Type::text) && value.text_ref()->markup)
     refuse(fmt::format("the filter '{}' of a text marked as safe", call.name));
@@ -27,7 +27,7 @@ Value changed(const FilterCall& call, std::string (*change)(std::string_view)) {
   return make_text(call.budget, change(text));
 }
 
-// Jinja's title: letters behind the beginning, white space, - ( { [ < are upper case, all others lower case.
+// Jinja's title: letters at the beginning and after white space, - ( { [ < are upper case, all others lower case.
 std::string title_words(std::string_view text) {
   const auto splits = [](char32_t c) {
     return is_space(c) || std::u32string_view(U"-({[<").find(c) != std::u32string_view::npos;

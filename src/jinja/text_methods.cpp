@@ -26,7 +26,7 @@ struct Call {
   void none() const { arguments.bind(name, {}); }
 };
 
-// Without overlaps; `wanted` is not empty.
+// The number of occurrences, without overlaps; `wanted` is not empty.
 uint64_t occurrences(std::string_view text, std::string_view wanted) {
   uint64_t count = 0;
   for (size_t at = find_text(text, wanted); at != text.npos; at = find_text(text, wanted, at + wanted.size())) ++count;
@@ -72,7 +72,7 @@ Value partition_call(const Call& call, bool from_right) {
   return text_list(call.budget, ListKind::tuple, {text, "", ""});
 }
 
-// startswith and endswith: a text, or a tuple of which one must fit.
+// startswith and endswith: a text, or a tuple of which one must match.
 Value edge_call(const Call& call, bool at_end) {
   const auto fits = [&](const std::string& edge) {
     call.budget.touch(edge.size());
@@ -87,7 +87,7 @@ Value edge_call(const Call& call, bool at_end) {
   return Value(any);
 }
 
-// The character index of the argument; -1 when it is not there.
+// The index, in characters, of the argument in the text; -1 if it is not there.
 int64_t position(const Call& call, bool from_right) {
   const std::string& wanted = call.only();
   charge_search(call.budget, call.text, wanted, from_right);

@@ -23,7 +23,7 @@ struct PointRange {
   char32_t first, last;
 };
 
-// All in ascending order. Title case is upper case where `title_special` has no entry.
+// All in ascending order. Title case is upper case if `title_special` has no entry.
 struct TextTables {
   std::span<const CaseRun> upper, lower;
   std::span<const CaseSpecial> upper_special, lower_special, title_special;

@@ -1,4 +1,4 @@
-// The values that templates compute with: Python's, as far as the subset goes. Immutable but for namespaces.
+// The values that templates compute with: the subset of Python's that is supported. Immutable except for namespaces.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ using DictRef = std::shared_ptr<const Dict>;
 // In the order of Value's alternatives.
 enum class Type { none, undefined, boolean, integer, real, text, list, dict, name_space, callable, loop };
 
-// A list nested deeper than this is refused, so that no walk over a value goes deep.
+// Lists and dicts nested deeper than this are refused, which bounds the recursion over a value.
 inline constexpr int kMaxNesting = 64;
 
 // Cheap to copy; copies share what they hold.
@@ -53,7 +53,7 @@ class Value {
   bool is_number() const { return is_integer() || is(Type::real); }
   bool is_mapping() const { return is(Type::dict); }
 
-  // Each for values of the type only; integer() also for a bool, number() for every number.
+  // Each only for values of its type; integer() also for a bool, number() for every number.
   bool boolean() const { return std::get<bool>(data_); }
   int64_t integer() const;
   double number() const;
@@ -70,7 +70,7 @@ class Value {
 
   // Lists and dicts around the innermost value; 0 for others.
   int nesting() const;
-  // Whether both are the very same object (numbers and the like: never).
+  // Whether both are the same object (numbers and the like: never).
   bool same_object(const Value& other) const;
 
  private:
@@ -140,7 +140,7 @@ struct Callable {
   Charge charge;
 };
 
-// Whether Python can hash it, as far as keys are supported here.
+// Whether it can be a key: what Python can hash, as far as it is supported here.
 bool is_key(const Value& value);
 // Throws Problem for lists and dicts, which Python cannot look up in a dict.
 void require_hashable(const Value& value);
