@@ -31,7 +31,7 @@ std::string head_of(const Plan& least, const Plan& fastest) {
   return out + "</dl>\n";
 }
 
-// What the bars of all plans are made of.
+// The legend of the bars of all plans.
 std::string colours() {
   std::string out = "<p class=\"legend\">\n";
   for (size_t i = 0; i < kMemoryClasses; ++i)

@@ -26,7 +26,7 @@ Span steps_of(const Metrics& metrics) {
           std::max(metrics.loss.points().back().x, metrics.loss.points().front().x + 1)};
 }
 
-// Merged points show how far their values reach.
+// Shades the range of the values of merged points.
 void draw_reach(Chart& chart, const Series& series, const std::string& fill) {
   Chart::Points lower, upper;
   for (const Series::Point& point : series.points())
@@ -35,7 +35,7 @@ void draw_reach(Chart& chart, const Series& series, const std::string& fill) {
     chart.area(lower, upper, fill);
 }
 
-// A figure of training by step, and that of evaluation where there is one.
+// A chart by step of a figure of training and, if there is any, of evaluation.
 std::string learning_chart(const Metrics& metrics, const std::string& name, const Series& training,
                            const Series& evaluation) {
   double least = training.least(), most = training.most();

@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kLargest = int64_t{1} << 60;
 constexpr const char* kRemedy = "the file is damaged or of another program: give what `headroom train` wrote";
 
-// The parser takes a NUL for the end of the text.
+// The parser treats a NUL as the end of the text.
 void refuse_nul(std::string_view text, const std::string& place) {
   if (const size_t at = text.find('\0'); at != std::string_view::npos)
     throw Error(ErrorKind::format, fmt::format("{}: malformed JSON: a NUL byte at byte {}", place, at), kRemedy);

@@ -14,7 +14,7 @@ std::string share(int64_t part, int64_t whole) {
   return fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(std::max<int64_t>(1, whole)));
 }
 
-// A row as a bar of its share of the longest one.
+// A bar as long as the share of `rows` in the rows of the largest bin, `most`.
 std::string bar(int64_t rows, int64_t most) {
   return fmt::format("<svg width=\"120\" height=\"10\"><rect width=\"{:.1f}\" height=\"10\" fill=\"#0072b2\"/></svg>",
                      120.0 * static_cast<double>(rows) / static_cast<double>(std::max<int64_t>(1, most)));

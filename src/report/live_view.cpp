@@ -95,7 +95,7 @@ LiveView::LiveView(fs::path directory) : directory_(std::move(directory)), metri
 
 bool LiveView::poll() {
   const RunState before = state_;
-  // The process is asked before its files: what it wrote last is then seen.
+  // The state of the process is read before its files, so that what it wrote last is seen.
   const auto process = read_process(directory_);
   const bool again = process && (!process_ || process_->started_unix_ms != process->started_unix_ms);
   process_ = process;
@@ -119,7 +119,7 @@ RunState LiveView::run_state() const {
 double LiveView::seconds_left() const {
   const auto& points = metrics_.metrics().step_seconds.points();
   if (points.empty() || !metrics_.metrics().last) return 0;
-  // The latest tenth of the steps says most of the next ones.
+  // The latest tenth of the steps predicts the next ones best.
   double sum = 0;
   size_t count = 0;
   for (size_t i = points.size() - std::max<size_t>(1, points.size() / 10); i < points.size(); ++i)

@@ -29,19 +29,19 @@ std::string class_legend(const ClassBytes& bytes, int64_t outside);
 // "saves 1.00 MiB costs 250 ms a step", of a technique against the same plan without it.
 std::string technique_effect(const TechniqueReport& technique);
 
-// What stands before the body of a page, with the style sheet; `title` is text.
+// The HTML before the body of a page, with the style sheet; `title` is text.
 std::string page_head(std::string_view title);
 
 // A coloured square with a name, for legends.
 std::string swatch(std::string_view colour, std::string_view name);
 
-// Legend entries of the two levels that memory is held against; the budget only when it is in the picture.
+// Legend entries of the two levels in a chart of memory: the planned peak and, if `budget`, the budget.
 std::string level_swatches(bool budget);
 
 // A table whose first column is text and whose others are figures; cells are markup.
 std::string table(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows);
 
-// What can be opened.
+// A section that is closed at first and can be opened.
 std::string folded(std::string_view title, std::string_view content);
 
 // The style sheet: light and dark, from a phone's width up.

@@ -11,7 +11,7 @@ namespace headroom::report {
 namespace {
 
 constexpr size_t kLongestLine = 4096;
-constexpr int64_t kMostTokens = int64_t{1} << 61;  // what a sum stops at
+constexpr int64_t kMostTokens = int64_t{1} << 61;  // the largest sum; it stops there
 
 double number_or(const Field& line, std::string_view key, double otherwise) {
   return line.has(key) ? line.at(key).number() : otherwise;
@@ -58,7 +58,7 @@ void MetricsReader::take(std::string_view text) {
   const int64_t step = line.at("step").bytes();
   if (line.has("eval_loss")) {
     EvalLine row{step, line.at("eval_loss").number(), accuracy_of(line, "eval_accuracy")};
-    if (line.has("eval_data")) {  // one of several sets; a line without the name says the mean over all
+    if (line.has("eval_data")) {  // one of several sets; a line without the name has the mean over all
       const std::string set = line.at("eval_data").text();
       if (metrics_.eval_sets.size() < 64 || metrics_.eval_sets.contains(set)) metrics_.eval_sets[set] = row;
       return;

@@ -1,4 +1,4 @@
-// Follows metrics.jsonl: whole lines as they come, from the beginning again when a resumed run cuts the file back.
+// Follows metrics.jsonl: reads whole lines as they come, and the whole file again after a resumed run has truncated it.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct EvalLine {
   std::optional<double> accuracy;
 };
 
-// All that the lines so far say.
+// What the lines so far contain.
 struct Metrics {
   Series loss, tokens_per_second, resident, eval_loss, step_seconds;
   Series samples_per_second;       // of models that classify, else empty
@@ -46,8 +46,8 @@ class MetricsReader {
  public:
   explicit MetricsReader(std::filesystem::path path) : path_(std::move(path)) {}
 
-  // Reads what was appended since; returns whether there was any. A line without its end is left for the next time. A
-  // missing file reads as empty. Throws Error(format) naming file and line.
+  // Reads what was appended since the last call; returns whether there was anything. An incomplete line is left for the
+  // next call. A missing file reads as empty. Throws Error(format) naming file and line.
   bool poll();
   const Metrics& metrics() const { return metrics_; }
 

@@ -26,8 +26,8 @@ std::string state_of(const Run& run) {
                      run.process ? fmt::format(" of {}", run.process->total_steps) : "");
 }
 
-// Of a run that has not ended the last line that its own process wrote: the earlier steps of a resumed run had another
-// plan, and from its second step on a run touches nothing for the first time.
+// For a run that has not ended, that of the last line that its own process wrote: the earlier steps of a resumed run
+// had another plan. After its first step a run touches no more pages, so the last line has the peak.
 int64_t measured_peak(const Run& run) {
   if (run.end) return run.end->peak_resident;
   if (!run.metrics.last || (run.process && run.metrics.last->step < run.process->first_step)) return 0;

@@ -10,7 +10,7 @@ namespace headroom::report {
 // The page. Pure; at most a few hundred KiB however long the run and large the model.
 std::string page(const Run& run);
 
-// Its parts, in this order; empty when the run left nothing for one.
+// Its parts, in this order; empty if the run left nothing for one.
 std::string head_section(const Run& run);
 std::string timeline_section(const Run& run);
 std::string peak_section(const Run& run);

@@ -24,7 +24,7 @@ PlanFile read_whole_plan(const std::filesystem::path& file) {
   return plan;
 }
 
-// A's names in their order, then those that B alone has.
+// A's names in their order, then those that only B has.
 template <typename Rows, typename Name>
 std::vector<std::string> names_of(const Rows& a, const Rows& b, Name name) {
   std::vector<std::string> out;

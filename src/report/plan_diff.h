@@ -19,7 +19,7 @@ struct PlanDiff {
   struct Figures {
     std::string name;
     std::array<int64_t, 2> bytes{};
-    std::string of = {};  // of a tensor its class
+    std::string of = {};  // a tensor's class
 
     int64_t more() const { return bytes[1] - bytes[0]; }  // in B than in A
   };
@@ -35,7 +35,7 @@ struct PlanDiff {
 };
 
 // Reads two files as `plan --json` and `train` write them. Throws Error(usage | format) naming the file and what is
-// wrong with it, of a plan that does not fit too: it has no peak.
+// wrong with it; also for a plan that does not fit, which has no peak.
 PlanDiff plan_diff(const std::filesystem::path& a, const std::filesystem::path& b);
 
 // As `plan diff --json` writes it.

@@ -40,7 +40,7 @@ PlanDiff::Figures shortened_name(PlanDiff::Figures figures) {
   return figures;
 }
 
-// Lines of words that fit beside the names, the later ones below the first.
+// Breaks text into lines that fit next to the column of names, indented below the first one.
 std::string in_lines(std::string_view text) {
   constexpr size_t kName = 26, kWidth = 80 - kName;
   std::string out;

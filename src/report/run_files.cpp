@@ -101,7 +101,7 @@ std::vector<TensorGroup> tensors_at_peak(const Field& root) {
   return out;
 }
 
-// The tiers below the one that the budget bounds, which is the host on the CPU.
+// Peaks of the tiers below the one that the budget bounds, which on the CPU is the host.
 std::vector<std::pair<std::string, int64_t>> peaks_below(const Field& root) {
   std::vector<std::pair<std::string, int64_t>> out;
   if (!root.has("tiers")) return out;
@@ -254,7 +254,7 @@ Run read_run(const fs::path& directory) {
   run.plan = *plan;
   run.end = read_end(directory);
   run.process = read_process(directory);
-  // run.json of an earlier start says nothing of a run that was resumed and goes on.
+  // run.json of an earlier start does not describe a run that was resumed and is still running.
   if (run.end && run.process && run.end->started_unix_ms != run.process->started_unix_ms) run.end.reset();
   run.memory = read_memory(directory);
   run.measured = read_measured(directory);

@@ -67,7 +67,7 @@ struct MeasuredFile {
 // A plan, as `plan --json` and `train` write it. Throws Error(format | usage) naming file and place.
 PlanFile read_plan_file(const std::filesystem::path& file);
 
-// Each reads one file of `directory`; nullopt when it is not there. Throw Error(format | usage) naming file and place.
+// Each reads one file of `directory`; nullopt if it is not there. Throw Error(format | usage) naming file and place.
 std::optional<PlanFile> read_plan(const std::filesystem::path& directory);
 std::optional<EndFile> read_end(const std::filesystem::path& directory);
 std::optional<ProcessFile> read_process(const std::filesystem::path& directory);
@@ -102,7 +102,7 @@ struct Run {
   std::vector<int64_t> checkpoints;  // steps, ascending
 };
 
-// Throws Error(usage) when the directory holds no run.
+// Throws Error(usage) if the directory holds no run.
 Run read_run(const std::filesystem::path& directory);
 
 }  // namespace headroom::report

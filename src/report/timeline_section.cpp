@@ -12,7 +12,7 @@
 namespace headroom::report {
 namespace {
 
-// From what stays to what comes and goes.
+// From classes that stay to those that come and go.
 constexpr std::array kOrder{MemoryClass::weights,   MemoryClass::optimizer, MemoryClass::data,
                             MemoryClass::alignment, MemoryClass::gradients, MemoryClass::activations,
                             MemoryClass::workspace};
@@ -29,7 +29,7 @@ int64_t total(const ClassBytes& bytes) { return std::accumulate(bytes.begin(), b
 class Timeline {
  public:
   explicit Timeline(const Run& run) : run_(run), points_(run.memory->step.points) {
-    // Seconds where they were measured, else one instruction after the other.
+    // By seconds if they were measured, else by instructions.
     const bool timed =
         run.measured && std::accumulate(run.measured->seconds.begin(), run.measured->seconds.end(), 0.0) > 0;
     edges_.push_back(0);
@@ -121,7 +121,7 @@ class Timeline {
     return out + "</p>\n";
   }
 
-  // Which part of the step is under way, below the chart.
+  // A strip below the chart that shows the stages of the step.
   std::string stages() const {
     std::string out = "<div class=\"strip\">";
     std::array<double, kStages.size()> share{};
