@@ -42,7 +42,8 @@ Value split_call(const Call& call, bool from_right) {
   const int64_t most = integer_argument(call.name, bound[1], -1);
   call.budget.touch(call.text.size());
   if (bound[0] == nullptr || bound[0]->is(Type::none)) {
-    const auto gaps = std::count_if(call.text.begin(), call.text.end(), [](char c) { return c <= ' '; });
+    const auto gaps =
+        std::count_if(call.text.begin(), call.text.end(), [](unsigned char c) { return c <= ' ' || c >= 0x80; });
     const Charge room = room_for_parts(call.budget, static_cast<uint64_t>(gaps) + 1);
     return text_list(call.budget, ListKind::list, split_space(call.text, most, from_right));
   }

@@ -43,6 +43,7 @@ HEADROOM_AVX512_BF16 inline void dot_block(const Bf16Product& p, int64_t i, int6
   constexpr int kRows = 8;
   float* c = p.c + i * p.c_row + j;
   __m512 left[kRows], right[kRows];
+#pragma GCC unroll 8
   for (int row = 0; row < kRows; ++row) {
     left[row] = p.add ? _mm512_loadu_ps(c + row * p.c_row) : _mm512_setzero_ps();
     right[row] = p.add ? _mm512_loadu_ps(c + row * p.c_row + 16) : _mm512_setzero_ps();
@@ -52,6 +53,7 @@ HEADROOM_AVX512_BF16 inline void dot_block(const Bf16Product& p, int64_t i, int6
   for (int64_t k = 0; k < p.depth; k += 2, b += 2 * 32) {
     const uint16_t* step = a + k / 32 * p.a_step + k % 32;
     const __m512bh b0 = as_bf16(_mm512_loadu_si512(b)), b1 = as_bf16(_mm512_loadu_si512(b + 32));
+#pragma GCC unroll 8
     for (int row = 0; row < kRows; ++row) {
       int32_t pair;
       __builtin_memcpy(&pair, step + row * p.a_row, sizeof(pair));
@@ -60,6 +62,7 @@ HEADROOM_AVX512_BF16 inline void dot_block(const Bf16Product& p, int64_t i, int6
       right[row] = _mm512_dpbf16_ps(right[row], element, b1);
     }
   }
+#pragma GCC unroll 8
   for (int row = 0; row < kRows; ++row) {
     _mm512_storeu_ps(c + row * p.c_row, left[row]);
     _mm512_storeu_ps(c + row * p.c_row + 16, right[row]);

@@ -68,6 +68,7 @@ HWY_INLINE void product_block(const Operand& a, const float* HWY_RESTRICT b, int
   const VectorTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   Vector left[kRows], right[kRows];
+  HWY_UNROLL(12)
   for (int i = 0; i < kRows; ++i) {
     left[i] = add ? hn::LoadU(d, c + i * c_row) : hn::Zero(d);
     right[i] = add ? hn::LoadU(d, c + i * c_row + lanes) : hn::Zero(d);
@@ -75,12 +76,14 @@ HWY_INLINE void product_block(const Operand& a, const float* HWY_RESTRICT b, int
   const float* HWY_RESTRICT column = a.data;
   for (int64_t k = 0; k < depth; ++k, column += a.column, b += b_row) {
     const Vector b0 = hn::LoadU(d, b), b1 = hn::LoadU(d, b + lanes);
+    HWY_UNROLL(12)
     for (int i = 0; i < kRows; ++i) {
       const Vector element = hn::Set(d, column[i * a.row]);
       left[i] = hn::MulAdd(element, b0, left[i]);
       right[i] = hn::MulAdd(element, b1, right[i]);
     }
   }
+  HWY_UNROLL(12)
   for (int i = 0; i < kRows; ++i) {
     hn::StoreU(left[i], d, c + i * c_row);
     hn::StoreU(right[i], d, c + i * c_row + lanes);

@@ -99,7 +99,8 @@ void pack_any(const PackCall& call) {
   }
 }
 
-// Accumulators that fit the register file: half the rows if there are 16 registers.
+// Accumulators that fit the register file: half the rows if there are 16 registers. Loops over them are unrolled by
+// pragma: GCC leaves them rolled, and keeps the sums in memory at 0.4 of the speed.
 constexpr int kSubRows = HWY_TARGET == HWY_AVX3 ? 12 : 6;
 
 using SubTile = hn::Vec<hn::CappedTag<float, 16>>[kSubRows][2];
@@ -111,6 +112,7 @@ HWY_INLINE const float* add_steps(const float* a, const float* b, int64_t depth,
   constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(d));
   for (int64_t step = 0; step < depth * kPlanes; ++step, a += kSimdTile.rows, b += kSimdTile.cols) {
     const auto left = hn::LoadU(d, b), right = hn::LoadU(d, b + kLanes);
+    HWY_UNROLL(12)
     for (int i = 0; i < kSubRows; ++i) {
       const auto factor = hn::Set(d, a[i]);
       sums[i][0] = hn::MulAdd(factor, left, sums[i][0]);
@@ -125,14 +127,20 @@ HWY_INLINE void multiply_sub_tile(const TileCall& call, int64_t row, int64_t col
   const hn::CappedTag<float, 16> d;
   constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(d));
   SubTile sums;
-  for (int i = 0; i < kSubRows; ++i)
+  HWY_UNROLL(12)
+  for (int i = 0; i < kSubRows; ++i) {
+    HWY_UNROLL(2)
     for (int j = 0; j < 2; ++j)
       sums[i][j] = call.init ? hn::LoadU(d, call.init + (row + i) * call.out_stride + col + j * kLanes) : hn::Zero(d);
+  }
   const float* b = reinterpret_cast<const float*>(call.b) + col;
   b = add_steps<kPlanes>(reinterpret_cast<const float*>(call.a) + row, b, call.depth, sums);
   if (call.low_rank > 0) add_steps<kPlanes>(reinterpret_cast<const float*>(call.p) + row, b, call.low_rank, sums);
-  for (int i = 0; i < kSubRows; ++i)
+  HWY_UNROLL(12)
+  for (int i = 0; i < kSubRows; ++i) {
+    HWY_UNROLL(2)
     for (int j = 0; j < 2; ++j) hn::StoreU(sums[i][j], d, call.out + (row + i) * call.out_stride + col + j * kLanes);
+  }
 }
 
 template <typename T>
