@@ -1,4 +1,4 @@
-// bitsandbytes, MLX, ONNX Runtime, Paddle and CuPy.
+// bitsandbytes, MLX, ONNX Runtime, Paddle, CuPy and Theano.
 #include <algorithm>
 
 #include "doctor/messages/recognisers.h"
@@ -109,6 +109,19 @@ bool cupy(Reading& r) {
   return true;
 }
 
+// "Error allocating 411041792 bytes of device memory (out of memory). Driver report 191488000 bytes free and 2147483648
+// bytes total"
+bool theano(Reading& r) {
+  constexpr size_t kBytes = 5, kReach = 24;  // "bytes"
+  const size_t end = r.trigger() + kBytes, from = r.trigger() < kReach ? 0 : r.trigger() - kReach;
+  if (!r.amount_before(end, from, kIec | kBare, kRequested)) return false;
+  if (const auto report = r.after("driverreport", r.body(), 40))
+    if (const auto free = r.amount(*report, kIec | kBare, kFree))
+      if (const auto total = r.after("freeand", *free, 8)) r.amount(*total, kIec | kBare, kCapacity);
+  r.identify("theano", "theano");
+  return true;
+}
+
 }  // namespace
 
 void add_library_recognisers(std::vector<Recogniser>& table) {
@@ -123,6 +136,7 @@ void add_library_recognisers(std::vector<Recogniser>& table) {
   table.push_back({"paddle_malloc", "cannotmalloc", paddle_malloc});
   table.push_back({"cupy", "outofmemorytoallocate", cupy});
   table.push_back({"cupy", "outofmemoryallocating", cupy});
+  table.push_back({"theano", "bytesofdevicememory", theano});
 }
 
 }  // namespace headroom::doctor

@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "doctor/messages/weight_code.h"
+
 namespace headroom::doctor {
 namespace {
 
@@ -49,13 +51,24 @@ constexpr CodeRule kCode[] = {{"backward", ".backward("},
                               {"optimizer_step", "optim.step("},
                               {"checkpoint_save", "torch.save("},
                               {"checkpoint_save", ".save_pretrained("},
-                              {"load", "torch.load("},
-                              {"load", ".from_pretrained("},
-                              {"load", "model.cuda("},
-                              {"load", "model.to("},
                               {"inference", ".generate("},
                               {"eval", "evaluate("},
                               {"optimizer_step", "clip_grad_norm_("}};
+
+// The frame that shows weights being read, made or moved: the innermost one, or one below which there are only
+// constructors and conversions.
+const Frame* load_frame(const std::vector<Frame>& frames) {
+  constexpr std::string_view kMakes = "__init__|reset_parameters|init_weights|_init_weights",
+                             kMoves = "cuda|to|half|float|bfloat16|_apply|convert|<lambda>|wrapped|wrapper|inner";
+  for (size_t i = frames.size(); i-- > 0;) {
+    const Frame& frame = frames[i];
+    const auto is_function = [&](std::string_view name) { return frame.function == name; };
+    const bool makes = any_of_list(kMakes, is_function);
+    if (moves_weights(frame.code) || (makes && makes_weights(frame.code))) return &frame;
+    if (!makes && !any_of_list(kMoves, is_function)) return nullptr;
+  }
+  return nullptr;
+}
 
 bool is_closure(const Frame& frame) {
   return frame.function == "closure" || frame.function == "_wrap_closure" || frame.function == "optimizer_closure";
@@ -139,7 +152,10 @@ std::vector<PhaseRule> make_rules() {
        "get_peft_model|_create_and_replace|resize_token_embeddings|load_pretrained_model|_materialize*|load_file|"
        "_load_from_state_dict|load_shard|load_model_from_config|load_checkpoint_in_model|_load_parameter_into_model|"
        "_auto_wrap|_init_param_handle*|fully_shard|load_unet|create_quantized_param|_load_into*|initialize_model|"
-       "load_torch_file|convert_and_load_state_dict*|prepare_model*|_prepare_fsdp2|load_lora*",
+       "load_torch_file|convert_and_load_state_dict*|prepare_model*|_prepare_fsdp2|load_lora*|load_model*|load_"
+       "pretrained*|"
+       "load_quant*|load_llm*|load_pipe*|load_tokenizer_and_model*|init_model*|setup_model|get_model|build_model|"
+       "create_model",
        false},
       {"load", "torch/serialization",
        "load|_load|restore_location|default_restore_location|load_tensor|persistent_load", false},
@@ -199,6 +215,7 @@ Phase phase_of(const std::vector<Frame>& frames) {
     weak = {std::string(rule.phase), describe(*frame)};
     break;
   }
+  if (const Frame* load = load_frame(frames)) return {"load", load->code};
   for (const CodeRule& rule : kCode) {
     if (innermost.code.find(rule.code) != std::string::npos) return {std::string(rule.phase), innermost.code};
   }
