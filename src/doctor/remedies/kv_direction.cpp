@@ -7,11 +7,13 @@
 
 #include "doctor/config/defaults.h"
 #include "doctor/remedies/figures.h"
+#include "doctor/remedies/posted_numbers.h"
 
 namespace headroom::doctor {
 namespace {
 
 constexpr double kHighest = 0.95;
+constexpr std::string_view kNamesOfTheShare = "gpu_memory_utilization|mem_fraction_static|cuda_memory_fraction";
 
 double current_fraction(const CaseView& s) {
   if (s.job().serving.gpu_memory_utilization) return *s.job().serving.gpu_memory_utilization;
@@ -19,6 +21,17 @@ double current_fraction(const CaseView& s) {
   // vLLM's messages come mostly from releases before the default became 0.92.
   if (s.message() && s.job().system == System::vllm) return 0.9;
   return job_defaults(s.job()).gpu_memory_utilization.value.value_or(0.88);
+}
+
+// A share that failed is not offered again: to lower it, the lowest that the log names counts, to raise it the
+// highest.
+double lowest_fraction(const CaseView& s, double now) {
+  for (const double share : posted_shares(s.incident().log_text, kNamesOfTheShare)) now = std::min(now, share);
+  return now;
+}
+double highest_fraction(const CaseView& s, double now) {
+  for (const double share : posted_shares(s.incident().log_text, kNamesOfTheShare)) now = std::max(now, share);
+  return now;
 }
 
 bool says(const Message& message, std::string_view words) { return message.text.find(words) != std::string::npos; }
@@ -81,7 +94,10 @@ KvAdvice raised(const CaseView& s, double now) {
   double wanted = now + 0.05;
   if (message && message->kv_bytes_wanted && message->kv_bytes_available && device > 0)
     wanted = now + static_cast<double>(*message->kv_bytes_wanted - *message->kv_bytes_available) / device + 0.01;
-  if (now >= kHighest - 1e-9) return advice;
+  if (now >= kHighest - 1e-9) {
+    advice.why = fmt::format("the share is {:.2f} already", now);
+    return advice;
+  }
   advice.direction = KvDirection::raise;
   bool enough = wanted <= kHighest + 1e-9;
   // If the device's size is unknown, assume the largest one.
@@ -102,6 +118,13 @@ KvAdvice raised(const CaseView& s, double now) {
   return advice;
 }
 
+// The frames or the lines before the message show a stage at which the cache is not what is allocated.
+bool failed_outside(const CaseView& s) {
+  for (const std::string_view stage : {"cudagraph_capture", "prefill", "serve", "forward", "compile", "comm_init"})
+    if (s.phase(stage)) return true;
+  return false;
+}
+
 KvAdvice lowered(const CaseView& s, double now) {
   KvAdvice advice;
   const MessageFigures& f = s.figures();
@@ -111,10 +134,16 @@ KvAdvice lowered(const CaseView& s, double now) {
     wanted = static_cast<double>(*f.free) / static_cast<double>(*f.capacity);
   else if (f.short_by && f.capacity)
     wanted = now - static_cast<double>(*f.short_by) / static_cast<double>(*f.capacity) - 0.02;
-  advice.direction = KvDirection::lower;
   advice.fraction = std::clamp(std::floor(wanted * 100 + 1e-6) / 100, 0.1, 0.94);
+  if (advice.fraction >= now - 1e-9) {
+    advice.why = fmt::format("the share is {:.2f} already", now);
+    return advice;
+  }
+  advice.direction = KvDirection::lower;
   if (device > 0) advice.bytes = static_cast<int64_t>(std::max(0.0, now - advice.fraction) * device);
-  advice.why = "it failed outside the KV cache, which had taken its share first";
+  advice.why = failed_outside(s)
+                   ? "it failed outside the KV cache, which had taken its share first"
+                   : "the server takes its share of the device first: a smaller one leaves more to the rest";
   return advice;
 }
 
@@ -125,16 +154,16 @@ KvAdvice kv_advice(const CaseView& s) {
   const double now = current_fraction(s);
   if (const Message* message = s.message()) {
     if (asks_for_fewer(*message)) return {};
-    if (cache_too_small(*message)) return raised(s, now);
-    if (device_taken(*message)) return lowered(s, now);
+    if (cache_too_small(*message)) return raised(s, highest_fraction(s, now));
+    if (device_taken(*message)) return lowered(s, lowest_fraction(s, now));
     // SGLang at start has no room for the pool: more. At run time prefill and decoding need what the pool leaves: less.
     if (s.job().system == System::sglang && message->phase == "serve_init" && !message->requested_bytes)
-      return raised(s, now);
-    return lowered(s, now);
+      return raised(s, highest_fraction(s, now));
+    return lowered(s, lowest_fraction(s, now));
   }
   const std::optional<Estimate>& estimate = s.incident().estimate;
   const int64_t length = s.job().serving.max_model_len.value_or(s.shape() ? s.shape()->max_positions : 0);
-  if (estimate && estimate->kv_tokens && *estimate->kv_tokens < length) return raised(s, now);
+  if (estimate && estimate->kv_tokens && *estimate->kv_tokens < length) return raised(s, highest_fraction(s, now));
   return {};
 }
 

@@ -11,7 +11,7 @@ struct KvAdvice {
   KvDirection direction = KvDirection::keep;
   double fraction = 0;           // the value to set
   std::optional<int64_t> bytes;  // moved to or from the KV cache
-  std::string why;
+  std::string why;               // of `keep`: why another share does not help; empty where nothing is known of it
 };
 
 // vLLM's gpu_memory_utilization and SGLang's mem_fraction_static limit weights and KV cache. A cache that is too small

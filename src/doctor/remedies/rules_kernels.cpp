@@ -14,6 +14,11 @@ bool before_ampere(const CaseView& s) {
   return s.gpu() && s.gpu()->compute_capability > 0 && s.gpu()->compute_capability < 80;
 }
 
+// A language model whose tokens see what stands before them only. Of a model that is not known nothing is said.
+bool causal(const CaseView& s) {
+  return s.shape() && !s.shape()->encoder_only && s.shape()->vocab > 0 && s.shape()->labels == 0;
+}
+
 void flash_attention(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
   const std::string attention = s.job().compute.attention.value_or("");
@@ -32,6 +37,7 @@ void flash_attention(const CaseView& s, Findings& findings) {
                               {{"attn", "sdpa"},
                                {"axolotl", "sdp_attention"},
                                {"factory", "sdpa"},
+                               {"causal", causal(s) ? ", is_causal=True" : ""},
                                {"layers", s.shape() ? std::to_string(s.shape()->layers) : "N"}},
                               {{"attention", "sdpa"}}, "eager attention stores heads x S x S scores per layer");
   if (before_ampere(s))

@@ -38,7 +38,10 @@ void offer_gain(const CaseView& s, Remedy remedy, Findings& findings) {
 void utilization(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
   const KvAdvice advice = kv_advice(s);
-  if (advice.direction == KvDirection::keep) return;
+  if (advice.direction == KvDirection::keep) {
+    if (!advice.why.empty()) findings.refuse("gpu-memory-utilization", advice.why);
+    return;
+  }
   const std::string fraction = fmt::format("{:.2f}", advice.fraction);
   Remedy remedy = make_remedy(s, "gpu-memory-utilization", {{"fraction", fraction}},
                               {{"gpu_memory_utilization", fraction}}, advice.why);
@@ -70,12 +73,21 @@ bool takes_the_models_context(const CaseView& s, int64_t length) {
   return s.job().system == System::llama_server && !s.job().serving.max_model_len && length > 2 * kUsualContext;
 }
 
+constexpr std::string_view kNamesOfTheLength = "max_seq_len|max_model_len|context_length";
+
+// A length that the post has, or a longer one, is not offered.
+bool tried_as_short(const std::optional<int64_t>& posted, int64_t length, Findings& findings) {
+  if (!posted || length < *posted) return false;
+  findings.refuse("max-model-len", fmt::format("the log has {} tokens, which is no more", *posted));
+  return true;
+}
+
 void max_model_len(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
   const Message* message = s.message();
   const std::optional<Estimate>& estimate = s.incident().estimate;
-  // The engine's first line has the length that it plans for.
-  const std::optional<int64_t> logged = posted_value(s.incident().log_text, "max_seq_len");
+  // The engine's first line has the length that it plans for, and people write what they have tried.
+  const std::optional<int64_t> logged = posted_value(s.incident().log_text, kNamesOfTheLength);
   const std::optional<int64_t> given = s.job().serving.max_model_len ? s.job().serving.max_model_len : logged;
   int64_t length = given.value_or(s.shape() ? s.shape()->max_positions : 0);
   std::string why = "the cache must hold one request of full length";
@@ -98,8 +110,9 @@ void max_model_len(const CaseView& s, Findings& findings) {
         length = candidate;
         break;
       }
-    if (length >= now) return;
+    if (length >= now) return findings.refuse("max-model-len", fmt::format("{} tokens are short already", now));
   }
+  if (length > 0 && tried_as_short(logged, length, findings)) return;
   if (length <= 0) {
     const bool llama = s.job().system == System::llama_server;
     findings.offer(make_remedy(s, "max-model-len", {{"length", llama ? "2048" : "8192"}, {"input", "8191"}}, {}, why));

@@ -30,7 +30,9 @@ Evidence failed_beside_the_cache(const CaseView& view) {
   const Message* message = view.message();
   if (!message || message->kv_tokens_available || message->kv_bytes_available) return {};
   if (message->phase == "load") return {};
-  if (message->framework.starts_with("pytorch")) return {0.72, "PyTorch found no room beside the server's pool"};
+  const bool words = message->format == "words";
+  if (message->framework.starts_with("pytorch"))
+    return {0.72, words ? "nothing is said of the cache" : "the message is PyTorch's, and not of the cache"};
   return {};
 }
 
@@ -147,7 +149,7 @@ constexpr Situation kSituations[] = {
      {{log, 0.82, "forward_extend|prefill batch|chunked_prefill_size|prefill out of memory"}},
      {{"batched-tokens"}, {"gpu-memory-utilization"}, {"eager"}}},
     {"pool_leaves_no_room",
-     "the server's pool took its share first; activations, graphs and the sampler need the rest",
+     "the server's pool takes its share first; activations, graphs and the sampler need the rest",
      paged_server,
      {},
      {{"gpu-memory-utilization"}, {"eager"}, {"max-sequences"}, {"max-model-len"}},
@@ -168,7 +170,7 @@ constexpr Situation kSituations[] = {
      {{log, 0.89,
        "kvキャッシュが足り|kvキャッシュ不足|kv缓存不足|kv缓存不够|kv cache不足|kv cache不够|kv cache is too small|"
        "not enough kv cache|kv cache is not enough|kv cache space"}},
-     {{"max-model-len"}, {"gpu-memory-utilization", "--gpu-memory-utilization 0.95"}, {"kv-dtype"}}},
+     {{"max-model-len"}, {"gpu-memory-utilization", "--gpu-memory-utilization 0.95: more than now"}, {"kv-dtype"}}},
     {"context_of_the_model",
      "without --max-model-len the server plans for the model's own longest context: profile run and KV cache are sized "
      "by it",
