@@ -51,6 +51,8 @@ std::vector<Case> possible_cases() {
   with(library, "");
   library.framework = "jax";
   with(library, "");
+  library.framework = "cuda";
+  with(library, ".prototxt\n");
   with(cuda_message(0.3, 0.1, 9, 0.2, 11), "grpo_trainer vllm\n");
   with(cuda_message(0.3, 0.1, 9, 0.2, 11), "ollama\n");
   with(cuda_message(0.3, 0.1, 9, 0.2, 11), "actor_rollout_ref\n");

@@ -1,8 +1,10 @@
 #include "doctor/answer/log_facts.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "doctor/remedies/log_job.h"
+#include "doctor/remedies/posted_numbers.h"
 #include "doctor/remedies/told_stage.h"
 
 namespace headroom::doctor {
@@ -42,10 +44,20 @@ void take_precision(const std::string& log, Job& job) {
   if (bf16 != fp16) job.precision.autocast = bf16 ? "bfloat16" : "float16";
 }
 
+// Weights that several devices share, by a server's or a script's own option; each device has its part only.
+void take_shards(const std::string& log, Job& job) {
+  if (job.task == Task::train || job.parallel.tensor) return;
+  const int64_t shards = posted_shards(log);
+  if (shards <= 1) return;
+  job.parallel.tensor = shards;
+  job.devices.gpus = std::max(shards, job.devices.gpus.value_or(1));
+}
+
 }  // namespace
 
 void take_facts_of_log(const std::string& log, Job& job) {
   take_sharding_of_log(log, job);
+  take_shards(log, job);
   if (job.task != Task::train) return;
   if (!job.parallel.sharding && !job.parallel.deepspeed && in_use(log, "deepspeed") &&
       log.find("colossal") == std::string::npos) {

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include "doctor/remedies/model_words.h"
 #include "doctor/remedies/program_words.h"
 #include "doctor/remedies/told_stage.h"
+#include "doctor/remedies/which_program.h"
 
 namespace headroom::doctor {
 namespace {
@@ -149,6 +151,9 @@ std::string told_of_host(const std::string& log, const HostClauses& of_host, boo
   return line;
 }
 
+// A device is assumed where a sentence tells how much was used ("from 21g to 38g"), and not of which memory.
+bool leaves_the_memory_open(const std::string& line) { return tells_a_use(line) && !says(line, kDevice); }
+
 Message told(std::string line, std::string framework) {
   Message message;
   message.text = std::move(line);
@@ -163,9 +168,11 @@ void take_told(Case& incident) {
   const HostClauses of_host(log);
   const auto take = [&](std::string line, const char* framework, const char* phase, const char* hint) {
     if (line.empty()) return false;
+    const bool open = std::string_view(framework) == "pytorch-cuda" && leaves_the_memory_open(line);
     Message message = told(std::move(line), framework);
     message.phase = phase;
     message.hints = {hint};
+    if (open) message.hints.emplace_back("either_memory");
     incident.messages.push_back(std::move(message));
     return true;
   };
@@ -190,10 +197,19 @@ void take_told(Case& incident) {
 void take_words(Case& incident) {
   const std::string& log = incident.log_text;
   if (incident.messages.empty()) take_told(incident);
+  const auto bare = [](const Message& message) {
+    return message.framework == "pytorch-cuda" && message.figures.empty() && message.frames.empty();
+  };
+  const OtherProgram other = other_program(log, incident.setup_text);
+  const bool pytorch = speaks_of_pytorch(log) || speaks_of_pytorch(incident.setup_text);
+  for (Message& message : incident.messages)
+    if (bare(message) && !other.name.empty())
+      message.framework = other.name;
+    else if (bare(message) && message.format == "torch_driver" && !pytorch)
+      message.framework = "cuda";  // the driver's error, of whatever program
   if (says(log, kTorch)) return;
   for (Message& message : incident.messages) {
-    const bool bare = message.framework == "pytorch-cuda" && message.figures.empty() && message.frames.empty();
-    if (!bare) continue;
+    if (!bare(message)) continue;
     if (says(log, kTensorflow)) message.framework = "tensorflow";
     if (says(log, kJax)) message.framework = "jax";
     if (named_framework(log, incident.setup_text) == "paddle") message.framework = "paddle";

@@ -61,6 +61,9 @@ constexpr KeyRule kRules[] = {
     {"max_source_length", set_count, "sequence"},
     {"max_target_length", set_extra, "extras.target_sequence"},
     {"val_max_target_length", set_extra, "extras.target_sequence"},
+    {"tensor_parallel_size", set_count, "tensor_parallel"},
+    {"tensor_model_parallel_size", set_count, "tensor_parallel"},
+    {"tp_size", set_count, "tensor_parallel"},
     {"load_in_4bit", remember, "bnb.4bit"},
     {"load_in_8bit", remember, "bnb.8bit"},
     {"use_4bit_quantization", remember, "bnb.4bit"},
@@ -129,6 +132,9 @@ void finish_train_batch(Draft& draft) {
 void finish_script(Draft& draft) {
   finish_bitsandbytes(draft);
   finish_train_batch(draft);
+  const int64_t shards = draft.job.parallel.tensor.value_or(1);
+  if (shards > 1 && shards < 1'000'000 && draft.job.keys.origins.count("tensor_parallel"))
+    draft.imply(draft.job.devices.gpus, shards, "gpus", draft.job.keys.origins["tensor_parallel"]);
   if (draft.fact_truth("script.fsdp").value_or(false))
     draft.imply(draft.job.parallel.sharding, Sharding::zero3, "sharding", draft.fact("script.fsdp")->origin);
 }

@@ -18,6 +18,8 @@ constexpr size_t kWidth = 80, kIndent = 6, kLines = 24;
 
 std::string device_of(const Message& message) {
   if (message.device_index) return fmt::format("GPU {}", *message.device_index);
+  const bool open = std::find(message.hints.begin(), message.hints.end(), "either_memory") != message.hints.end();
+  if (open) return "of a device or of the host: not said";
   return message.framework;
 }
 

@@ -140,6 +140,7 @@ CaseView::CaseView(const Case& incident, const Estimator& estimator)
   job_ = incident.job ? *incident.job : job_of_log(incident, message_, reinforcement_library_, story_.task);
   take_plain_inference();
   if (message_) figures_ = figures_of(*message_);
+  take_other_program();
   if (!reinforcement_library_.empty() && figures_.foreign) {
     // The library's own server may be another process, or be in this one outside PyTorch's allocator.
     figures_.unattributed = figures_.foreign;
@@ -158,6 +159,21 @@ void CaseView::take_plain_inference() {
   job_.parallel = {};
 }
 
+// PyTorch's own message has figures; the driver's bare error may be any program's.
+void CaseView::take_other_program() {
+  if (incident_.job || !message_ || figures_.requested || figures_.allocated) return;
+  const std::string& by = message_->framework;
+  if (by == "cuda" || by == "pytorch-cuda" || is_other_program(by))
+    other_program_ = headroom::doctor::other_program(log_text_, incident_.setup_text);
+}
+
+bool CaseView::shows_pytorch() const {
+  if (has_job() || !own_program(job_.system)) return true;
+  // A person's words are assumed to be of PyTorch.
+  if (message_ && message_->framework.starts_with("pytorch") && message_->format != "words") return true;
+  return speaks_of_pytorch(log_text_) || speaks_of_pytorch(incident_.setup_text);
+}
+
 bool CaseView::figures_ignore_the_system() const {
   return shape() && shape()->guessed && training() && job_.parallel.deepspeed && !job_.parallel.sharding;
 }
@@ -172,6 +188,7 @@ bool CaseView::caching_allocator() const {
 
 std::string_view CaseView::framework() const {
   if (!message_) return {};
+  if (!other_program_.name.empty()) return other_program_.name;
   const bool library = message_->framework == "cublas" || message_->framework == "cudnn";
   if (library &&
       !log_says("tensorflow|tf_jenkins|keras|textgenrnn|gpt_2_simple|mask_rcnn|stellargraph|deeplabcut|autokeras")
@@ -188,7 +205,7 @@ bool CaseView::foreign_framework() const {
   for (const std::string_view name :
        {"tensorflow", "jax", "xla-tpu", "onnxruntime", "paddle", "cupy", "mlx", "lmdeploy", "tensorrt-llm"})
     if (framework() == name) return true;
-  return false;
+  return is_other_program(framework());
 }
 
 std::optional<int64_t> CaseView::micro_batch() const {
@@ -325,6 +342,9 @@ std::string CaseView::doubt_after(const Changes& changes) const {
     return library + " brings modules of its own: measure with --probe";
   if (!job_.unseen_script.empty())
     return fmt::format("{} may set more than its options: give it with --config", job_.unseen_script);
+  if (training() && cuts_answers_apart())
+    return "answers have a length of their own (max_target_length), which the estimate leaves out: measure with "
+           "--probe";
   if (!job_.keys.unknown.empty())
     return fmt::format("{} is not understood and may take memory: give the script, or measure with --probe",
                        job_.keys.unknown.front().origin.key);

@@ -6,6 +6,7 @@
 #include "doctor/remedies/remedy.h"
 #include "doctor/remedies/technique.h"
 #include "doctor/remedies/told_stage.h"
+#include "doctor/remedies/which_program.h"
 
 namespace headroom::doctor {
 
@@ -38,6 +39,10 @@ class CaseView {
   // The reinforcement learning library ("verl", "openrlhf") whose rollout server shares the devices with the training;
   // empty for others. It has frames of vLLM and FSDP, and its own options.
   std::string_view reinforcement_library() const { return reinforcement_library_; }
+  // The program that the inputs show around a message without figures: Darknet, Caffe and the like.
+  const OtherProgram& other_program() const { return other_program_; }
+  // Something shows PyTorch: a job, its message with figures, frames, its name, its code, or a library built on it.
+  bool shows_pytorch() const;
   // A device message of TensorFlow, JAX or the like without a job: advice for PyTorch would be wrong.
   bool foreign_framework() const;
   bool has_job() const { return incident_.job.has_value(); }
@@ -52,6 +57,8 @@ class CaseView {
   // Steps per update: stated, or derived from the global batch.
   int64_t accumulation() const;
   std::optional<int64_t> sequence() const;
+  // Prompts and answers are cut at lengths of their own: the estimate has the prompts' only.
+  bool cuts_answers_apart() const { return job_.keys.origins.contains("extras.target_sequence"); }
   std::string optimizer() const { return job_.optimizer.name.value_or("adamw"); }
   int64_t gpus() const { return job_.devices.gpus.value_or(1) * job_.devices.nodes.value_or(1); }
   bool sharded() const;  // weights are sharded: FSDP full shard or ZeRO-3
@@ -93,6 +100,7 @@ class CaseView {
   int64_t likely_of(const Estimate& estimate) const;
 
   void take_plain_inference();
+  void take_other_program();
 
   const Case& incident_;
   const Estimator& estimator_;
@@ -100,6 +108,7 @@ class CaseView {
   std::string log_text_;  // includes the message's text and frames
   std::string_view reinforcement_library_;
   std::string_view inference_;
+  OtherProgram other_program_;
   Story story_;
   const Message* message_ = nullptr;
   MessageFigures figures_;

@@ -55,6 +55,20 @@ Cause device_full(const CaseView& s) {
   return {s.serving() ? "server_full" : "device_full", evidence, 0.4};
 }
 
+// A person's words without the memory that they mean: a device's is assumed.
+void open_memory(const CaseView& s, std::vector<Cause>& causes) {
+  const std::vector<std::string>& hints = s.message()->hints;
+  if (std::find(hints.begin(), hints.end(), "either_memory") == hints.end()) return;
+  causes.push_back({"which_memory",
+                    "the post does not say whether a device's memory or the host's ran out: nvidia-smi and `free -h` "
+                    "while it runs show it; what follows assumes a device",
+                    0.74});
+}
+
+void by_weight(std::vector<Cause>& causes) {
+  std::stable_sort(causes.begin(), causes.end(), [](const Cause& a, const Cause& b) { return a.weight > b.weight; });
+}
+
 }  // namespace
 
 std::vector<Cause> rank_causes(const CaseView& s, const std::vector<Seen>& seen) {
@@ -68,12 +82,14 @@ std::vector<Cause> rank_causes(const CaseView& s, const std::vector<Seen>& seen)
   job_causes(s, causes);
   phase_causes(s, causes);
   growth_causes(s, causes);
-  std::stable_sort(causes.begin(), causes.end(), [](const Cause& a, const Cause& b) { return a.weight > b.weight; });
+  by_weight(causes);
   std::vector<Cause> distinct;
   for (Cause& cause : causes)
     if (std::none_of(distinct.begin(), distinct.end(), [&](const Cause& other) { return other.name == cause.name; }))
       distinct.push_back(std::move(cause));
   if (distinct.empty() && s.message() && s.pool() == Pool::device) distinct.push_back(device_full(s));
+  if (s.message()) open_memory(s, distinct);
+  by_weight(distinct);
   return distinct;
 }
 

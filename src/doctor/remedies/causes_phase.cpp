@@ -19,7 +19,7 @@ constexpr PhaseCause kPhases[] = {
     {"eval", "evaluation", "evaluation has its own batch, whole logits, and keeps predictions"},
     {"inference", "inference", "predicting needs no gradients, and rows go through one batch at a time"},
     {"checkpoint_save", "save", "saving gathered the model on one process"},
-    {"load", "load", "the model itself did not load: nothing of the batch matters yet"},
+    {"load", "load", "weights were being loaded: nothing of the batch matters yet"},
     {"backward", "batch_too_large", "gradients and recomputed activations come on top of what the forward pass kept"},
     {"forward", "batch_too_large", "activations grow with batch and length"},
     {"compute_buffer", "compute_buffer", "it grows with --ubatch-size and, without --flash-attn on, with the context"},
@@ -29,6 +29,8 @@ constexpr PhaseCause kPhases[] = {
 
 void phase(const CaseView& s, std::vector<Cause>& causes) {
   const Message& message = *s.message();
+  // Of a load that nobody configured a situation tells the same.
+  if (message.phase == "load" && !s.serving() && !s.has_job()) return;
   for (const PhaseCause& known : kPhases) {
     if (message.phase != known.phase ||
         (s.serving() && known.phase != "cudagraph_capture" && known.phase != "compute_buffer" && known.phase != "load"))

@@ -49,6 +49,34 @@ std::vector<std::string> ways_to_write(std::string name) {
   return {series + " " + rest, series + rest, name, rest};
 }
 
+// An amount that the text tells as used, or as an end of a growth, is not the size of a device: "from 21g to 38g",
+// "uses 30 gb", "显存涨到38g".
+bool told_as_used(std::string_view before, std::string_view behind) {
+  constexpr std::string_view kFillers[] = {" ", "~", "about", "around", "over", "almost", "nearly", "大约", "约", "了"};
+  constexpr std::string_view kUses[] = {"from",     "to",       "use",       "uses",   "used", "using", "usage",
+                                        "take",     "takes",    "took",      "taking", "need", "needs", "require",
+                                        "requires", "consumes", "consuming", "占用",   "占",   "用",    "涨",
+                                        "涨到",     "升到",     "需要",      "消耗",   "到",   "从"};
+  constexpr std::string_view kDevices = "card|graphics|显卡|的卡|单卡";
+  constexpr std::string_view kTo = " to ";
+  if (!any_word(behind.substr(0, std::min<size_t>(behind.size(), 12)), kDevices).empty()) return false;
+  if (behind.starts_with(kTo) && behind.size() > kTo.size() && digit(behind[kTo.size()])) return true;
+  for (bool shorter = true; shorter;) {
+    shorter = false;
+    for (const std::string_view filler : kFillers)
+      if (before.ends_with(filler)) {
+        before.remove_suffix(filler.size());
+        shorter = true;
+      }
+  }
+  for (const std::string_view word : kUses) {
+    if (!before.ends_with(word)) continue;
+    const size_t begin = before.size() - word.size();
+    if (begin == 0 || !in_a_word(before[begin - 1]) || !in_a_word(word.front())) return true;
+  }
+  return false;
+}
+
 // "8x4090", "2 * rtx 3090", "4 3090s": several devices.
 bool several_before(const std::string& text, size_t at) {
   size_t end = at;
@@ -76,14 +104,19 @@ std::optional<Gpu> gpu_in_words(const std::string& text) {
   return found;
 }
 
-std::optional<double> device_in_words(const std::string& text) {
-  constexpr std::string_view kDevice =
-      "gpu|vram|显存|显卡|顯存|的卡|单卡|3090|4090|2080|3080|4080|3060|4060|1080|v100|a100|h100|a10|l4$|t4$|p100|p40|"
-      "a6000|"
-      "graphics card|video card|card$|colab";
-  constexpr std::string_view kHost = " ram|ram$|内存|memory of the host|データ|数据|disk|硬盘|model|模型";
+namespace {
+
+// An amount of 2 to 200 GB in a text, and what stands around it.
+struct AmountInWords {
+  double gib = 0;
+  std::string_view before, behind;
+};
+
+// Calls `each` with every amount, until it says true.
+template <typename Each>
+void each_amount(const std::string& text, Each each) {
   constexpr size_t kAround = 16;
-  std::optional<double> least;
+  const std::string_view all = text;
   for (size_t at = text.find('g'); at != std::string::npos; at = text.find('g', at + 1)) {
     const size_t digits = at > 0 && text[at - 1] == ' ' ? at - 1 : at;
     const size_t begin = begin_of_number(text, digits);
@@ -95,16 +128,37 @@ std::optional<double> device_in_words(const std::string& text) {
       }
     if (begin == digits || (end < text.size() && in_a_word(text[end])) || (begin > 0 && in_a_word(text[begin - 1])))
       continue;
-    const double size = std::strtod(text.c_str() + begin, nullptr);
-    if (size < 2 || size > 200) continue;
-    const std::string_view all = text, behind = all.substr(end, kAround);
-    const std::string_view before = all.substr(begin < kAround ? 0 : begin - kAround, std::min(begin, kAround));
-    const std::string_view first = behind.substr(0, std::min(behind.find_first_of(",.;，。、"), size_t{8}));
-    if (!any_word(first, kHost).empty()) continue;
-    const bool near = !any_word(behind, kDevice).empty() || !any_word(before, kDevice).empty();
-    if (near && (!least || size * 0x1p30 < *least)) least = size * 0x1p30;
+    const double gib = std::strtod(text.c_str() + begin, nullptr);
+    if (gib < 2 || gib > 200) continue;
+    const size_t from = begin < kAround ? 0 : begin - kAround;
+    if (each(AmountInWords{gib, all.substr(from, begin - from), all.substr(end, kAround)})) return;
   }
+}
+
+}  // namespace
+
+std::optional<double> device_in_words(const std::string& text) {
+  constexpr std::string_view kDevice =
+      "gpu|vram|显存|显卡|顯存|的卡|单卡|3090|4090|2080|3080|4080|3060|4060|1080|v100|a100|h100|a10|l4$|t4$|p100|p40|"
+      "a6000|"
+      "graphics card|video card|card$|colab";
+  constexpr std::string_view kHost = " ram|ram$|内存|memory of the host|データ|数据|disk|硬盘|model|模型";
+  std::optional<double> least;
+  each_amount(text, [&](const AmountInWords& amount) {
+    const std::string_view behind = amount.behind;
+    const std::string_view first = behind.substr(0, std::min(behind.find_first_of(",.;，。、"), size_t{8}));
+    if (!any_word(first, kHost).empty() || told_as_used(amount.before, behind)) return false;
+    const bool near = !any_word(behind, kDevice).empty() || !any_word(amount.before, kDevice).empty();
+    if (near && (!least || amount.gib * 0x1p30 < *least)) least = amount.gib * 0x1p30;
+    return false;
+  });
   return least;
+}
+
+bool tells_a_use(const std::string& text) {
+  bool told = false;
+  each_amount(text, [&](const AmountInWords& amount) { return told = told_as_used(amount.before, amount.behind); });
+  return told;
 }
 
 bool several_devices_in_words(const std::string& text) {

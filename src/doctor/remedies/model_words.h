@@ -22,6 +22,8 @@ std::optional<Gpu> gpu_in_words(const std::string& text);
 // Bytes of the one device whose memory the text gives beside a word for a device ("24g显存", "a 12 gb gpu", "t4
 // (15gb)"): the least of those named.
 std::optional<double> device_in_words(const std::string& text);
+// The text tells an amount of memory as used, needed or grown to ("uses 30 gb", "from 21g to 38g").
+bool tells_a_use(const std::string& text);
 // The text speaks of more than one device ("8卡", "two gpus", "4 x a100").
 bool several_devices_in_words(const std::string& text);
 

@@ -3,13 +3,17 @@
 namespace headroom::doctor {
 namespace {
 
-// Programs that never train, and common names of their scripts.
+// Programs that have no training of their own, and what people call their scripts.
 constexpr std::string_view kOnlyInfers =
     "error occurred when executing|ksampler|svdsampler|samplercustom|comfyui|llama-cli|llama-server|xinference|"
     "openai_api_server|openai_api.py|web_demo|webui_demo|cli_demo|gradio_demo|api_server.py|fastchat.serve|paddleocr|"
     "ppocr|predict_system.py|predict_rec.py|predict_det.py|predict_cls.py|ocr识别|ocr 识别|文字识别|streamlit run|"
-    "ollama run|chat server";
-// Phrases of logs about training that took place elsewhere.
+    "ollama run|chat server|inference.py|infer.py|generate.py|predict.py|sample.py|demo.py|chat.py|txt2img|img2img|"
+    "text2img|text-to-image|image generator|text generator|webui|web ui|invokeai|fooocus|automatic1111|a1111|swarmui|"
+    "sdnext|oobabooga|koboldcpp|kobold|lm "
+    "studio|gradio|streamlit|llama.cpp|tortoise|musicgen|audiocraft|run_generation|"
+    "llava.serve|model_worker|text_generation|model.generate(";
+// Phrases of logs that name a training which took place elsewhere.
 constexpr std::string_view kTrainedElsewhere =
     "fine-tuned or trained|n_ctx_train|pretrained|pre-trained|预训练|fine-tuned";
 constexpr std::string_view kSaysTraining =
@@ -41,6 +45,20 @@ std::string_view named_framework(const std::string& log, const std::string& setu
   return {};
 }
 
+bool speaks_of_pytorch(std::string_view text) {
+  constexpr std::string_view kNames =
+      "torch|transformers|accelerate launch|deepspeed|diffusers|lightning|fsdp|ddp$|peft|lora|qlora|trl$|unsloth|"
+      "axolotl|llama-factory|llamafactory|huggingface|hugging face|nn.|dataloader|state_dict|from_pretrained|"
+      "device_map|trainingarguments|comfyui|stable diffusion|stable-diffusion|sdxl|ultralytics|yolov5|yolov8|"
+      "detectron2|mmdet|mmseg|mmcv|fairseq|espnet|nnunet|nnu-net|timm$|llama|qwen|mistral|chatglm|vicuna|whisper|"
+      "merge_and_unload|pin_memory|sentence-transformers|trainer.train|trainer.predict|compute_metrics|monai|allennlp";
+  constexpr std::string_view kCode =
+      ".cuda()|.to(device)|.to(\"cuda\")|.to('cuda')|.backward()|optimizer.step|.item()|.detach()|no_grad|.half()|"
+      "empty_cache|loss.backward|cuda out of memory|cuda oom|outofmemoryerror|runtimeerror: cuda error";
+  if (!any_word(text, kNames).empty() || text.find("pytorch") != std::string_view::npos) return true;
+  return !any_word(text, kCode).empty();
+}
+
 std::string_view speech_word(std::string_view log) {
   return any_word(log,
                   "max_duration|max-duration|sampling rate|sample rate|audio|speech|utterance|recording|wav$|fbank|"
@@ -50,7 +68,7 @@ std::string_view speech_word(std::string_view log) {
 bool prints_torch_1(std::string_view log) {
   constexpr std::string_view kSecond =
       "pytorch2|pytorch 2|pytorch-2|pytorch==2|torch2|torch 2|torch==2|torch-2|torch: 2";
-  if (!any_word(log, kSecond).empty()) return false;  // compares both
+  if (!any_word(log, kSecond).empty()) return false;  // a comparison of both
   return !any_word(log,
                    "pytorch-1.|pytorch 1.|pytorch1.|pytorch==1.|pytorch: 1.|pytorch version: 1.|torch 1.|torch1.|"
                    "torch==1.|torch-1.|torch: 1.|torch version: 1.|torch.__version__ 1.")

@@ -160,6 +160,19 @@ void use_own_key(const CaseView& s, int64_t tokens, Remedy& remedy) {
 
 }  // namespace
 
+namespace {
+
+// No figure tells what a shorter prompt saves where the answer has a length of its own.
+void leave_out_figures(Remedy& remedy) {
+  remedy.saves_bytes.reset();
+  remedy.fits_alone = remedy.likely_alone = false;
+  remedy.terms_after.clear();
+  remedy.changes.clear();
+  remedy.caveats.push_back("the answers' length (max_target_length) counts too, and is not changed by it");
+}
+
+}  // namespace
+
 Remedy sequence_remedy(const CaseView& s, int64_t chosen) {
   const int64_t now = *s.sequence();
   const bool packed = s.job().batch.packing.value_or(false);
@@ -169,6 +182,7 @@ Remedy sequence_remedy(const CaseView& s, int64_t chosen) {
   use_own_key(s, chosen, remedy);
   // The first halving costs what the technique's record says, each further one as much as its first.
   remedy.extra_cost = (packed ? 1.0 : 2.5) * std::max(0.0, halvings(now, chosen) - 1);
+  if (s.cuts_answers_apart()) leave_out_figures(remedy);
   if (!packed) remedy.caveats.push_back("saves only where rows are longer than that");
   if (packed) remedy.caveats.push_back("rows longer than that are cut");
   if (s.job().system == System::neox) remedy.caveats.push_back("max_position_embeddings may stay");

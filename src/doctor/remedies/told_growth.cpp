@@ -21,12 +21,26 @@ constexpr std::string_view kAfterAWhile =
 constexpr std::string_view kFewSteps =
     "after some steps|after several steps|after a few steps|after some iterations|after several iterations|"
     "after a few iterations";
-// Says that memory does not grow, or no longer does.
+// What does not grow, or no longer.
 constexpr std::string_view kSteady =
     "no new peak|no further|not grow|n't grow|not increas|n't increas|no increase|stays the same|stays constant|"
     "is constant|is stable|stays stable|不再增|不增长|不会增|很稳定|稳定在|増えな|一定のまま";
 constexpr std::string_view kGoesWrong =
     "problem|error|crash|fail|out of|oom$|dies|killed|报错|出错|崩|爆|不足|不够|溢出|不夠|落ち|エラー|不足";
+
+constexpr std::string_view kGrowing =
+    "grows each|grows every|grows per|grows after each|grows with each|grows with every|increases each|"
+    "increases with each|increases per|climbs from|climbs to|一直在增加|keeps increasing|keeps growing|memory "
+    "leak|usage "
+    "increases|memory increases|grows over time|steady increase|more and more memory|gradually increas|increases "
+    "gradually|slowly increas|slowly grow|keeps rising|consumption "
+    "increases|越来越|不断增加|不断增长|一直增加|逐渐增加|"
+    "増え続け|飙升|一直涨|一直在涨|不断上涨|持续增长|持续增加|持续上涨|慢慢增|越占越|累积|増えていく|徐々に増|"
+    "増加し続け|増加していく|keeps on increasing|keeps going up|goes up with|goes up every|goes up each|rapidly "
+    "increasing|starts increasing|keep growing|keep increasing|grows with|grows until|increases until|increases "
+    "with|increases every|increases over";
+constexpr std::string_view kOfMemory =
+    "memory|vram|ram$|gpu|usage|consum|leak|oom$|显存|内存|顯存|記憶體|占用|メモリ|使用量";
 
 // "after 3 epochs", "after about 5-8 epochs", "after 120 steps"
 std::string_view counted_after(std::string_view text) {
@@ -46,14 +60,14 @@ std::string_view counted_after(std::string_view text) {
   return {};
 }
 
-// A number of at least two: before the first epoch no epoch went well.
+// A number of at least two: in the first epoch nothing went well before.
 bool later(std::string_view number) { return std::atoi(std::string(number.substr(0, 6)).c_str()) >= 2; }
 
-// "when the epoch goes to 60", "at epoch 12": from "epoch" to the end of its number.
+// "when the epoch goes to 60", "at epoch 12": from the epoch to the end of its number.
 std::string_view number_of_epoch(std::string_view text, size_t at) {
   constexpr size_t kBefore = 16, kBetween = 10;
-  size_t begin = at + 5;                                     // after "epoch"
-  if (begin < text.size() && text[begin] == 's') return {};  // "epochs": a setting
+  size_t begin = at + 5;                                     // behind "epoch"
+  if (begin < text.size() && text[begin] == 's') return {};  // a setting
   while (begin < text.size() && begin < at + 5 + kBetween && !digit(text[begin])) ++begin;
   if (begin >= text.size() || !digit(text[begin])) return {};
   const std::string_view between = text.substr(at + 5, begin - at - 5);
@@ -110,12 +124,36 @@ std::string_view in_words(std::string_view text) {
   return found;
 }
 
+// A sentence of memory, or the one behind it, says that it grows.
+std::string_view growing_in(std::string_view text) {
+  constexpr std::string_view kOthers = "loss increases|losses increase|accuracy increases|accuracy keeps increasing";
+  std::string_view found;
+  bool of_memory = false;  // the sentence before
+  each_sentence(text, [&](std::string_view sentence) {
+    const bool here = !any_word(sentence, kOfMemory).empty();
+    const bool code = sentence.find("file \"") != std::string_view::npos;
+    if (!code && (here || of_memory) && any_word(sentence, kSteady).empty())
+      found = affirmed_word(without_words(sentence, kOthers), kGrowing);
+    of_memory = here;
+    return !found.empty();
+  });
+  return found;
+}
+
+constexpr size_t kReadOfEachEnd = size_t{64} << 10;  // people's words stand at the beginning, or at the end
+
 }  // namespace
 
 std::string_view told_after_epochs(std::string_view log) {
-  constexpr size_t kRead = size_t{64} << 10;  // people write at the beginning or at the end
-  if (const std::string_view found = in_words(log.substr(0, kRead)); !found.empty()) return found;
-  return log.size() > kRead ? in_words(log.substr(std::max(kRead, log.size() - kRead))) : std::string_view();
+  if (const std::string_view found = in_words(log.substr(0, kReadOfEachEnd)); !found.empty()) return found;
+  if (log.size() <= kReadOfEachEnd) return {};
+  return in_words(log.substr(std::max(kReadOfEachEnd, log.size() - kReadOfEachEnd)));
+}
+
+std::string_view told_growing(std::string_view log) {
+  const std::string_view found = growing_in(log.substr(0, kReadOfEachEnd));
+  if (!found.empty() || log.size() <= kReadOfEachEnd) return found;
+  return growing_in(log.substr(std::max(kReadOfEachEnd, log.size() - kReadOfEachEnd)));
 }
 
 bool only_first_steps(std::string_view told) {

@@ -1,4 +1,4 @@
-// What people say about growing memory: the run failed after epochs or many steps without a problem.
+// What people say about memory that grows: it failed after epochs or many steps that went well.
 #pragma once
 
 #include <string_view>
@@ -7,10 +7,13 @@ namespace headroom::doctor {
 
 // `log` is in lower case.
 
-// The words that say that the run failed after whole epochs, or after steps, without a problem ("after 5-8 epochs",
-// "when the epoch goes to 60"). Empty if there are none, or if their sentence says that memory does not grow.
+// The words that say that it failed after whole epochs, or after steps, that went well ("after 5-8 epochs", "when the
+// epoch goes to 60"). Empty where none do, and where their sentence says that the memory no longer grows.
 std::string_view told_after_epochs(std::string_view log);
-// Whether those words mean only the first few steps: nothing has grown by then.
+// The words that say that memory itself grows ("the VRAM climbs from 6 to 11 GB", "grows every epoch"). Empty where no
+// sentence says so of memory, or where it says that it does not.
+std::string_view told_growing(std::string_view log);
+// Whether the words of told_after_epochs() speak of the first few steps only: nothing has grown by then.
 bool only_first_steps(std::string_view told);
 
 }  // namespace headroom::doctor

@@ -66,6 +66,7 @@ constexpr StageWords kStages[] = {
     {ToldStage::loading,
      "while loading|when loading|during loading|on loading|loading the model|loading of the model|load the model|"
      "cannot load|can't load|can not load|unable to load|fails to load|model loading|loading a|loading my|just loading|"
+     "model.cuda(|model.to(|model.half(|"
      "加载就|一加载|加载模型|加载时|加载的时候|加载权重|加载阶段|启动就|载入模型|モデルの読み込み|モデルを読み込|"
      "モデルをロード|モデルのロード|ロード時",
      "预训练|pretrained|pre-trained|loading a checkpoint|loading the checkpoint|data loading|loading data|loading the "

@@ -97,7 +97,7 @@ constexpr Situation kSituations[] = {
       {"host-memory"},
       {"fewer-workers"}}},
     {"history_kept_on_the_host",
-     "the program itself grows from step to step: losses with their graphs, outputs or samples in a list",
+     "by the log the process grows from step to step: losses with their graphs, outputs or samples may be in a list",
      host_ran_out,
      {{log, 0.84,
        "keep increasing|keeps increasing|keeps growing|keeps rising|memory leak|+= loss\n|+= output.loss\n|"

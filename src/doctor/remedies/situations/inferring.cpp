@@ -161,7 +161,9 @@ constexpr Situation kSituations[] = {
       {"end-other-processes", "nvidia-smi: what else holds the device (desktop, browser, another run)?"}},
      below_the_limit},
     {"recognition_that_grows",
-     "the predictor keeps a workspace for every new shape of image, and releases differ in what they give back",
+     "by the post memory grows with the images: a predictor keeps a workspace for every new shape of image, and "
+     "releases "
+     "differ in what they give back",
      recognises_by_paddle,
      {},
      {{"own-allocator", "config.enable_memory_optim(); on a CPU config.set_mkldnn_cache_capacity(10) (enable_mkldnn)"},

@@ -38,6 +38,36 @@ Evidence weights_fill(const CaseView& view) {
                             figure(*f.requested))};
 }
 
+// By the frames: weights were read, made, or moved.
+Evidence while_loading(const CaseView& view) {
+  constexpr std::string_view kCheckpoint = "torch.load(|torch/serialization|load_checkpoint|resum";  // a second copy
+  if (view.phase("load") && !view.serving() && !view.has_job())
+    return {view.log_says(kCheckpoint).empty() ? 0.85 : 0.74,
+            fmt::format("in the frames: {}", view.message()->phase_evidence)};
+  return told_loading(view);
+}
+
+// Less than half of the device is this process's, and it asked for less than what others have.
+Evidence held_in_part(const CaseView& view) {
+  const MessageFigures& f = view.figures();
+  if (!view.phase("load") || !f.allocated || !f.requested || !f.capacity) return {};
+  if (*f.allocated + *f.requested > *f.capacity / 2) return {};
+  return {0.89, fmt::format("{} allocated and {} asked of {}", figure(*f.allocated), figure(*f.requested),
+                            figure(*f.capacity))};
+}
+
+constexpr std::string_view
+    kHalfAtTheLoad =
+        "16 bits before it goes to the device: from_pretrained(..., torch_dtype=torch.float16), "
+        "or model.half() and then .cuda()",
+    kHalf =
+        "torch_dtype=torch.float16|torch_dtype=torch.bfloat16|dtype=torch.float16|"
+        "dtype=torch.bfloat16|.half()",
+    kFewerBitsAtTheLoad =
+        "weights in 8 or 4 bits: from_pretrained(..., load_in_8bit=True) or load_in_4bit=True, or "
+        "a version that is published so",
+    kFewerBits = "load_in_4bit=true|load_in_8bit=true|--load-in-4bit|--load-in-8bit";
+
 constexpr Situation kSituations[] = {
     {"checkpoint_on_the_gpu",
      "the checkpoint is read onto the GPU it was saved from, beside the model: a second copy of weights and states",
@@ -83,15 +113,27 @@ constexpr Situation kSituations[] = {
       {"half-inference", "from_pretrained(..., torch_dtype=torch.float16)"},
       {"serve-offload", "device_map=\"auto\": what finds no room stays on the host"}},
      weights_fill},
+    {"little_of_the_device_while_loading",
+     "weights were being loaded, and this process holds a part of the device only: the rest is with other programs, or "
+     "an earlier run",
+     loading_on_device,
+     {},
+     {{"end-other-processes", "nvidia-smi: end what else holds the device, or take a free one: CUDA_VISIBLE_DEVICES=1"},
+      {"half-inference", kHalfAtTheLoad, {}, System::unknown, kHalf},
+      {"quantized-model", kFewerBitsAtTheLoad, {}, System::unknown, kFewerBits}},
+     held_in_part},
     {"model_does_not_load",
-     "the weights themselves find no room: nothing of the batch matters yet",
+     "it failed while weights were loaded or moved to the device: nothing of the batch matters yet",
      loading_on_device,
      {{log, 0.82, "from_pretrained|device_map|load_checkpoint_and_dispatch|_load_pretrained_model"},
-      {log, 0.76, ".to(device)|.cuda()|_apply|load_state_dict"}},
-     {{"half-inference", "from_pretrained(..., torch_dtype=torch.float16, device_map=\"auto\")"},
-      {"quantized-model", "from_pretrained(..., load_in_8bit=True) or load_in_4bit=True"},
-      {"end-other-processes", "nvidia-smi: an earlier run may still hold the device"}},
-     told_loading},
+      {log, 0.8, ".to(device)|.cuda()|.half()|_apply|load_state_dict"}},
+     {{"half-inference", kHalfAtTheLoad, {}, System::unknown, kHalf},
+      {"quantized-model", kFewerBitsAtTheLoad, {}, System::unknown, kFewerBits},
+      {"end-other-processes",
+       "nvidia-smi: another program, or an earlier run, may hold the device; or take a free one"},
+      {"serve-offload", "device_map=\"auto\": what finds no room stays on the host"},
+      {"larger-gpu", "a larger device, where the weights alone fill this one"}},
+     while_loading},
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "doctor/remedies/figures.h"
 #include "doctor/remedies/model_words.h"
+#include "doctor/remedies/posted_numbers.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
 
@@ -16,8 +17,9 @@ constexpr double kShareOfTraining = 0.85;
 
 // On one device: the size of a model tells nothing when several devices share the weights.
 bool alone(const CaseView& view) {
-  constexpr std::string_view kShared = "--tensor-parallel-size|tensor_parallel|--num-shard|device_map|--tp ";
+  constexpr std::string_view kShared = "tensor_parallel|tensor parallel|device_map|pipeline_parallel|pipeline-parallel";
   if (several_devices_in_words(view.incident().log_text)) return false;
+  if (posted_shards(view.incident().log_text) > 1 || posted_shards(view.incident().setup_text) > 1) return false;
   return on_device(view) && !view.sharded() && view.gpus() <= 1 && view.reinforcement_library().empty() &&
          !speaks_of_diffusion(view) && view.log_says(kShared).empty();
 }

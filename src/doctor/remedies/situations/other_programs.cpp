@@ -1,5 +1,7 @@
-// Programs with their own options that are neither PyTorch training nor servers: Caffe, Darknet, MXNet and the first
-// style transfers; protein folding, masks, sound, search, and TensorRT engines.
+// Programs with options of their own that are neither a training of PyTorch nor a server: Caffe, Darknet, MXNet, Theano
+// and the first style transfers; folding, masks, sound, search, and engines of TensorRT.
+#include <fmt/format.h>
+
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
 
@@ -12,15 +14,78 @@ bool any_device(const CaseView& view) {
   return view.pool() == Pool::device && !view.serving() && unknown_program(view);
 }
 
+bool with_caffe(const CaseView& view) { return any_device(view) && view.framework() == "caffe"; }
+
+// One of the programs of which the message, or what stands around it, shows the name.
+Evidence by_program(const CaseView& view, std::string_view name) {
+  if (view.framework() != name) return {};
+  const std::string_view word = view.other_program().word;
+  return {0.89, word.empty() ? "the message is its own" : fmt::format("`{}` in the log", word)};
+}
+Evidence by_caffe(const CaseView& view) { return by_program(view, "caffe"); }
+Evidence by_caffe2(const CaseView& view) { return by_program(view, "caffe2"); }
+Evidence by_darknet(const CaseView& view) { return by_program(view, "darknet"); }
+Evidence by_mxnet(const CaseView& view) { return by_program(view, "mxnet"); }
+Evidence by_theano(const CaseView& view) { return by_program(view, "theano"); }
+// Any script in Lua: one that is known has options of its own.
+Evidence by_torch7(const CaseView& view) {
+  Evidence shown = by_program(view, "torch7");
+  if (shown.weight > 0) shown.weight = 0.86;
+  return shown;
+}
+
+constexpr std::string_view kWhoHoldsIt = "nvidia-smi: another program, or an earlier run, may hold the device";
+
 constexpr Situation kSituations[] = {
+    {"images_of_faster_rcnn",
+     "one image at a time, at the scale that is configured: its features and regions decide, not a batch",
+     with_caffe,
+     {{either, 0.92, "faster-rcnn|faster_rcnn|fast-rcnn|fast_rcnn|py-r-fcn|rfcn"}},
+     {{"input-size",
+       "a smaller scale: half of TRAIN.SCALES and TRAIN.MAX_SIZE (of TEST too), in config.py or the experiment's .yml"},
+      {"micro-batch", "TRAIN.IMS_PER_BATCH: 1, half of TRAIN.BATCH_SIZE and TRAIN.RPN_BATCHSIZE (regions)"},
+      {"smaller-model", "a smaller network: ZF or VGG_CNN_M_1024 instead of VGG16"}}},
+    {"boxes_of_ssd",
+     "the script of SSD writes the batch into its nets: batch_size images at a time, accum_batch_size per update",
+     with_caffe,
+     {{either, 0.91, "ssd_pascal|ssd_coco|caffe-ssd|caffe/ssd|multibox|vgg_ssd|mobilenet-ssd|ssd300|ssd512"}},
+     {{"micro-batch", "batch_size = <half> in the script (examples/ssd/ssd_pascal.py): accum_batch_size may stay"},
+      {"input-size", "smaller images: the version for 300 pixels (resize_width, resize_height)"},
+      {"end-other-processes", kWhoHoldsIt}}},
     {"training_by_caffe",
      "Caffe keeps all blobs of a batch, of the training and of the test net",
      any_device,
-     {{log, 0.89, "caffe|error == cudasuccess (2 vs. 0)|.prototxt|syncedmem"}},
+     {},
      {{"micro-batch",
-       "batch_size: <half> in the data layers of the .prototxt (TRAIN and TEST), iter_size: 2 in the solver"},
+       "batch_size: <half> in the data layers of the .prototxt (TRAIN and TEST), iter_size: <double> in the solver"},
       {"input-size", "smaller images: crop_size, or new_height and new_width of transform_param"},
-      {"end-other-processes", "nvidia-smi: another program, or an earlier run, may hold the device"}}},
+      {"end-other-processes", kWhoHoldsIt}},
+     by_caffe},
+    {"training_by_caffe2",
+     "Caffe2 keeps all blobs of the images that it takes at a time (Detectron: per GPU)",
+     any_device,
+     {},
+     {{"micro-batch", "TRAIN.IMS_PER_BATCH 1 (Detectron; SOLVER.BASE_LR by the same factor), else half of the batch"},
+      {"input-size", "a smaller scale: half of TRAIN.SCALES and TRAIN.MAX_SIZE (of TEST too)"},
+      {"end-other-processes", kWhoHoldsIt}},
+     by_caffe2},
+    {"training_by_theano",
+     "the batch decides; the pool takes a share of the device at its start",
+     any_device,
+     {},
+     {{"micro-batch", "a smaller batch_size: half of it"},
+      {"own-allocator",
+       "THEANO_FLAGS=gpuarray.preallocate=0 (the old back end: lib.cnmem=0), allow_gc=True, scan.allow_gc=True"},
+      {"end-other-processes", kWhoHoldsIt}},
+     by_theano},
+    {"script_of_torch7",
+     "a script of Torch 7 (Lua) has options of its own: batch and input size decide",
+     any_device,
+     {},
+     {{"micro-batch", "-batch_size <half> (-batchSize in other scripts)"},
+      {"input-size", "smaller images: half a side"},
+      {"end-other-processes", kWhoHoldsIt}},
+     by_torch7},
     {"poses_by_openpose",
      "the network works at the resolution that it is given, not at the image's",
      any_device,
@@ -47,18 +112,19 @@ constexpr Situation kSituations[] = {
     {"training_by_darknet",
      "Darknet takes batch / subdivisions images at a time, of width x height",
      any_device,
-     {{log, 0.89, "darknet"}},
-     {{"micro-batch",
-       "subdivisions=<double> (16, 32, 64) in the .cfg: batch / subdivisions images at a time; random=0"},
-      {"input-size", "a smaller width and height in the .cfg (416, 320: multiples of 32)"},
-      {"smaller-model", "the tiny version of the model (yolov4-tiny.cfg)"}}},
+     {},
+     {{"micro-batch", "subdivisions=<double> in the .cfg, up to batch: batch / subdivisions images at a time"},
+      {"input-size", "a smaller width and height in the .cfg (multiples of 32), random=0"},
+      {"smaller-model", "the tiny version of the model (yolov4-tiny.cfg)"}},
+     by_darknet},
     {"training_by_mxnet",
      "the batch decides; the pool keeps what was freed",
      any_device,
-     {{log, 0.88, "mxnet|gluoncv|gluonnlp"}},
+     {},
      {{"micro-batch", "a smaller --batch-size (batch_size of the iterator): half"},
       {"input-size", "smaller images: --data-shape, --image-shape: half a side"},
-      {"own-allocator", "export MXNET_GPU_MEM_POOL_TYPE=Round (memory in pieces)"}}},
+      {"own-allocator", "export MXNET_GPU_MEM_POOL_TYPE=Round (memory in pieces)"}},
+     by_mxnet},
     {"style_transfer",
      "the whole image goes through the network, and all its layers are kept for the gradient to the pixels",
      any_device,

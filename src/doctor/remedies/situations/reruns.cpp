@@ -134,8 +134,9 @@ constexpr Situation kSituations[] = {
       {"micro-batch"}},
      filled_unlike},
     {"grows_with_every_request",
-     "each request leaves something on the device: graphs without no_grad(), outputs in a list, or a longer input than "
-     "any before",
+     "by the post memory grows from request to request: each may leave graphs without no_grad() or outputs in a list, "
+     "or "
+     "a longer input came than any before",
      predicting,
      {},
      {{"no-grad", "with torch.inference_mode(): around the prediction"},

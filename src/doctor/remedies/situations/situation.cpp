@@ -10,6 +10,7 @@
 #include "doctor/remedies/program_words.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/tried.h"
+#include "doctor/remedies/unknown_program.h"
 
 namespace headroom::doctor {
 namespace {
@@ -54,6 +55,7 @@ const Values& usual_values() {
       {"split", "1,1"},
       {"gib", "8"},
       {"layers", "<half of the layers>"},
+      {"causal", ""},
       {"workers", "0"},
       {"kill", "nvidia-smi; end what is not needed, or take another GPU: CUDA_VISIBLE_DEVICES=1"},
       {"dtype", "bfloat16"},
@@ -129,9 +131,30 @@ void drop_the_step(const CaseView& view, Findings& findings) {
   });
 }
 
+// Nor is one while weights are loaded: no step was reached. Of a job with an estimate the figures decide.
+bool after_the_load(std::string_view technique) {
+  for (const std::string_view each :
+       {"adafactor", "lion", "sgd", "paged-optimizer", "offload-optimizer", "half-weights", "lora", "no-grad",
+        "eval-batch", "eval-accumulation", "detach-history", "find-sample", "set-to-none", "bucket-view"})
+    if (technique == each) return true;
+  return of_the_step(technique);
+}
+bool while_loading(const std::vector<Seen>& seen) {
+  return std::any_of(seen.begin(), seen.end(), [](const Seen& one) {
+    return one.situation->name == "model_does_not_load" || one.situation->name == "little_of_the_device_while_loading";
+  });
+}
+void drop_what_follows_the_load(const CaseView& view, const std::vector<Seen>& seen, Findings& findings) {
+  if (view.serving() || view.incident().estimate || !while_loading(seen)) return;
+  drop(findings, [](const Remedy& remedy) -> std::string {
+    return after_the_load(remedy.name) ? "weights were being loaded: no step was reached" : "";
+  });
+}
+
 // The framework that the log names, also where no device message does.
 std::string_view other_framework(const CaseView& view) {
   if (view.has_job()) return {};
+  if (!view.other_program().name.empty()) return view.other_program().name;
   return named_framework(view.incident().log_text, view.incident().setup_text);
 }
 // Code of PyTorch does not help a program of another framework, nor does what PyTorch 1 lacks.
@@ -148,11 +171,36 @@ void drop_what_it_lacks(const CaseView& view, Findings& findings) {
   });
 }
 
+// Nothing shows PyTorch: no word of it, and neither a language nor a diffusion model, which nearly always run on it.
+bool without_pytorch(const CaseView& view) {
+  if (view.pool() != Pool::device || view.foreign_framework() || !view.message()) return false;
+  return !view.shows_pytorch() && !speaks_of_texts(view) && !speaks_of_diffusion(view);
+}
+bool words_alone(const CaseView& view) { return view.message() && view.message()->format == "words"; }
+
+// Its code and options are told in words for any program then, or left out. Beside a person's words alone they are
+// kept, as what they are.
+void drop_unshown_pytorch(const CaseView& view, Findings& findings) {
+  if (!without_pytorch(view)) return;
+  constexpr std::string_view kOfOthersToo = "device=\"cpu\"";  // boosted trees
+  drop(findings, [&](Remedy& remedy) -> std::string {
+    const bool named = remedy.set.find("PyTorch") != std::string::npos;
+    if (named || !written_for_pytorch(without_words(remedy.set, kOfOthersToo))) return {};
+    const std::string_view words = words_for_any_program(remedy.name);
+    if (!words_alone(view) && words.empty()) return "nothing shows that the program is one of PyTorch";
+    remedy.set = words_alone(view) ? "in PyTorch: " + remedy.set : std::string(words);
+    remedy.settings.clear();
+    remedy.needs.clear();
+    return {};
+  });
+}
+
 // Situations whose first advice is code of PyTorch, where the program is one of another framework.
 void drop_other_code(const CaseView& view, std::vector<Seen>& seen) {
   const bool recognition = std::any_of(seen.begin(), seen.end(),
                                        [](const Seen& one) { return one.situation->name == "recognition_that_grows"; });
-  if (other_framework(view).empty() && !recognition) return;
+  const bool of_any_program = without_pytorch(view) && !words_alone(view);
+  if (other_framework(view).empty() && !recognition && !of_any_program) return;
   std::erase_if(seen, [](const Seen& one) {
     const auto advice = one.situation->advice();
     return !advice.empty() && written_for_pytorch(advice.front().set);
@@ -163,10 +211,14 @@ void drop_other_code(const CaseView& view, std::vector<Seen>& seen) {
 void compare_numbers(const CaseView& view, Findings& findings) {
   const std::string post = view.incident().setup_text + "\n" + view.incident().log_text;
   drop(findings, [&](Remedy& remedy) -> std::string {
-    if (remedy.saves_bytes || !remedy.settings.empty()) return {};  // computed from the job's own value
+    // Computed from the job's own value, or compared by its rule.
+    const bool compared = view.has_job() || remedy.name == "gpu-memory-utilization";
+    if (remedy.saves_bytes || (compared && !remedy.settings.empty())) return {};
     std::string set = below_posted(remedy.set, post);
     if (set.empty()) return "the post sets the least value already";
+    if (set == remedy.set) return {};
     remedy.set = std::move(set);
+    remedy.settings.clear();
     return {};
   });
 }
@@ -220,6 +272,20 @@ void drop_loaders(const CaseView& view, Findings& findings) {
   });
 }
 
+// Steps of an optimizer are named where something shows a training, not where it is only assumed, nor beside words
+// alone.
+void name_no_steps(const CaseView& view, Findings& findings) {
+  if (!view.message() || !unknown_program(view)) return;
+  const bool words = view.message()->frames.empty() && view.message()->format == "words";
+  if (!words && says_training(view)) return;
+  for (Remedy& remedy : findings.remedies) {
+    if (remedy.name != "micro-batch" || remedy.set.find("optimizer.step() every") == std::string::npos) continue;
+    remedy.set = "a smaller batch_size: half of it (in training with twice the accumulation)";
+    remedy.settings.clear();
+    remedy.changes.clear();
+  }
+}
+
 std::string_view words_of(const Advice& advice, const CaseView& view) {
   if (of_texts(view, advice)) return kShorterTexts;
   const bool batch = advice.technique == "micro-batch" && advice.set.empty() && unknown_program(view);
@@ -228,11 +294,6 @@ std::string_view words_of(const Advice& advice, const CaseView& view) {
   // The older scripts of LitGPT and others add up micro-batches to batch_size.
   if (batch && posted_value(view.incident().log_text, "micro_batch_size").value_or(0) > 1 && !view.foreign_framework())
     return "micro_batch_size = <half>: it is what runs at once (batch_size is the sum of several)";
-  // Words alone, without a program's.
-  const bool words =
-      view.message() && view.message()->frames.empty() && (view.message()->format == "words" || !says_training(view));
-  if (batch && words && !view.foreign_framework())
-    return "a smaller batch_size: half of it (in training with twice the accumulation)";
   return advice.set;
 }
 
@@ -273,7 +334,7 @@ void take(const CaseView& view, const Situation& situation, const Advice& advice
   // Uses the advice's own text, unless the memory model has chosen a value.
   if (words.empty() || (!known->changes.empty() && view.incident().estimate)) return;
   known->set = words;
-  constexpr std::string_view kOfImages = "image|resolution|crop|pixel|frame|photo|--img|patch|tile|scale";
+  constexpr std::string_view kOfImages = "image|resolution|crop|pixel|frame|photo|--img|patch|tile|scale|width";
   if (advice.technique == "input-size" && any_word(known->set, kOfImages).empty())
     known->effect = "shorter inputs: less is seen at once";
   if (known->set != advice.set) known->effect = technique("sequence-length").effect;  // the text is about text length
@@ -327,7 +388,10 @@ void advise(const CaseView& view, const std::vector<Seen>& seen, Findings& findi
                    (remedy.name != "micro-batch" || smallest_batch_failed(view.incident().log_text));
   keep_own_spelling(view, findings);
   drop_the_step(view, findings);
+  drop_what_follows_the_load(view, seen, findings);
   drop_what_it_lacks(view, findings);
+  name_no_steps(view, findings);
+  drop_unshown_pytorch(view, findings);
   compare_numbers(view, findings);
   drop_half_of_one(view, findings);
   drop_loaders(view, findings);

@@ -1,0 +1,234 @@
+// What the first screen must not say: options of another program, a step where weights are loaded, numbers that the
+// post has lower already, and guesses told as facts. Sentences of our own.
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <vector>
+
+#include "doctor/answer/answer.h"
+#include "doctor/output/screen.h"
+
+namespace headroom::doctor {
+namespace {
+
+// The screen without its line breaks.
+std::string first_screen(const std::string& text, Request request = {}) {
+  request.inputs = {"-"};
+  std::istringstream stream(text + "\n");
+  std::string shown = screen(answer(request, stream).report), flat;
+  for (const char c : shown)
+    if (!(c == '\n' || c == ' ') || flat.empty() || flat.back() != ' ') flat += c == '\n' ? ' ' : c;
+  return flat;
+}
+
+void expect_on(const std::string& screen, std::string_view words) {
+  EXPECT_NE(screen.find(words), std::string::npos) << words << "\n" << screen;
+}
+void expect_none_of(const std::string& screen, const std::vector<std::string_view>& all) {
+  for (const std::string_view words : all) EXPECT_EQ(screen.find(words), std::string::npos) << words << "\n" << screen;
+}
+
+const std::vector<std::string_view>& of_pytorch() {
+  static const std::vector<std::string_view> kWords = {"DataLoader",      "optimizer.step", "no_grad",
+                                                       "from_pretrained", ".item()",        "scaled_dot",
+                                                       "pytorch-cuda",    "PyTorch",        "gradient_checkpointing"};
+  return kWords;
+}
+
+constexpr const char* kFullDevice =
+    "RuntimeError: CUDA out of memory. Tried to allocate 96.00 MiB (GPU 0; 23.70 GiB total capacity; 22.40 GiB already "
+    "allocated; 21.00 MiB free; 22.60 GiB reserved in total by PyTorch)\n";
+
+TEST(FirstScreen, DarknetHasSubdivisions) {
+  for (const char* post :
+       {"./darknet detector train my.data my.cfg conv.74\n CUDA Error: out of memory: File exists",
+        "Training ends with CUDA Error: out of memory, the cfg has batch=64 subdivisions=8 width=608 height=608",
+        "CUDA Error: out of memory\n./src/cuda.c:36: check_error: Assertion failed, yolov3 training"}) {
+    const std::string text = first_screen(post);
+    expect_on(text, "subdivisions=<double>");
+    expect_on(text, "a smaller width and height");
+    expect_none_of(text, of_pytorch());
+  }
+}
+
+TEST(FirstScreen, MxnetAndCaffeHaveTheirOwnOptions) {
+  const std::string mxnet = first_screen(
+      "mxnet.base.MXNetError: [10:00:01] src/storage/./pooled_storage_manager.h:107: cudaMalloc failed: out of memory\n"
+      "mod.fit(train, num_epoch=10)");
+  expect_on(mxnet, "--batch-size");
+  expect_none_of(mxnet, of_pytorch());
+  expect_none_of(mxnet, {"model.fit(", "TF_"});
+  const std::string caffe = first_screen(
+      "I train on my own images\nF0101 syncedmem.cpp:56] Check failed: error == cudaSuccess (2 vs. 0)  out of memory");
+  expect_on(caffe, ".prototxt");
+  expect_none_of(caffe, of_pytorch());
+  const std::string detector = first_screen(
+      "py-faster-rcnn, tools/train_net.py\nsyncedmem.cpp:56] Check failed: error == cudaSuccess (2 vs. 0) out of "
+      "memory");
+  expect_on(detector, "TRAIN.SCALES");
+  expect_none_of(detector, of_pytorch());
+  const std::string ssd =
+      first_screen("caffe-ssd, ssd_pascal.py\nCheck failed: error == cudaSuccess (2 vs. 0) out of memory");
+  expect_on(ssd, "accum_batch_size");
+  const std::string second =
+      first_screen("Detectron: [enforce fail at context_gpu.cu:343] error == cudaSuccess. 2 vs 0. out of memory");
+  expect_on(second, "TRAIN.IMS_PER_BATCH");
+  expect_none_of(second, of_pytorch());
+}
+
+TEST(FirstScreen, TheanoAndTorch7AreNotPyTorch) {
+  const std::string theano = first_screen(
+      "MemoryError: Error allocating 411041792 bytes of device memory (out of memory). Driver report 191488000 bytes "
+      "free and 2147483648 bytes total\nUsing Theano backend.");
+  expect_on(theano, "THEANO_FLAGS");
+  expect_none_of(theano, of_pytorch());
+  const std::string lua = first_screen(
+      "/root/install/bin/luajit: cuda runtime error (2) : out of memory at /tmp/luarocks_cutorch/THCStorage.cu:44");
+  expect_on(lua, "-batch_size <half>");
+  expect_none_of(lua, of_pytorch());
+}
+
+TEST(FirstScreen, APyTorchModelNamedAfterDarknetIsPyTorchs) {
+  const std::string text =
+      first_screen(std::string("import torch, Darknet(cfg), weights darknet53, training\n") + kFullDevice);
+  expect_none_of(text, {"subdivisions"});
+}
+
+TEST(FirstScreen, NothingOfPyTorchForAnUnknownProgram) {
+  for (const char* post : {"My solver stops: cudaMalloc failed: out of memory",
+                           "the simulation stops, CUDA error: out of memory, each evaluation takes more"})
+    expect_none_of(first_screen(post), of_pytorch());
+}
+
+// A person's words alone tell no program: what is PyTorch's is said to be.
+TEST(FirstScreen, CodeOfPyTorchIsCalledThatBesideWordsAlone) {
+  const std::string text = first_screen("my GPU memory is not enough when the evaluation starts");
+  expect_on(text, "in PyTorch: with torch.no_grad()");
+  expect_none_of(text, {"optimizer.step"});
+}
+
+TEST(FirstScreen, ALoadIsNotAnsweredWithAStep) {
+  for (const char* frames :
+       {"Traceback (most recent call last):\n  File \"coder/infer_code.py\", line 30, in main\n    engine = "
+        "make(args)\n  File \"coder/infer_code.py\", line 12, in make\n    model = model.half().cuda()\n",
+        "Traceback (most recent call last):\n  File \"run.py\", line 9, in main\n    net.load_state_dict(state)\n",
+        "Traceback (most recent call last):\n  File \"tune.py\", line 9, in main\n    model = "
+        "AutoModel.from_pretrained(name)\n",
+        "Traceback (most recent call last):\n  File \"a.py\", line 9, in main\n    model = Net(c)\n  File "
+        "\"/x/layers.py\", line 9, in __init__\n    self.w = Parameter(torch.empty(n, n))\n"}) {
+    const std::string text = first_screen(frames + std::string(kFullDevice));
+    expect_on(text, "in load");
+    expect_on(text, "weights in 8 or 4 bits");
+    expect_none_of(text, {"batch_size", "gradient_checkpointing", "Adam", "no_grad", "a smaller input"});
+  }
+}
+
+TEST(FirstScreen, ALoadIsReadFromASentenceToo) {
+  const std::string text = first_screen("import torch\nmodel.cuda() of a small net says CUDA error: out of memory");
+  expect_on(text, "weights were loaded or moved");
+  expect_none_of(text, {"batch_size", "too large", "a smaller input"});
+}
+
+TEST(FirstScreen, AFewBytesOfADeviceAreNoModelThatIsTooLarge) {
+  const std::string text = first_screen(
+      "Traceback (most recent call last):\n  File \"a.py\", line 3, in main\n    model.cuda()\nRuntimeError: CUDA out "
+      "of memory. Tried to allocate 20.00 MiB (GPU 0; 10.76 GiB total capacity; 44.00 MiB already allocated; 4.00 MiB "
+      "free; 60.00 MiB reserved in total by PyTorch)");
+  expect_on(text, "nvidia-smi");
+  expect_none_of(text, {"too large", "find no room: nothing"});
+}
+
+TEST(FirstScreen, ALengthThatFailedIsNotExceeded) {
+  for (const char* post : {"vllm: CUDA out of memory, even if I set max-model-len to 1024",
+                           "vllm: the context length is 1024, and still CUDA out of memory"})
+    expect_none_of(first_screen(post), {"8192", "4096", "2048"});
+  const std::string text = first_screen("vllm with gpu_memory_utilization 0.6, CUDA out of memory");
+  expect_none_of(text, {"utilization 0.80", "utilization 0.7"});
+}
+
+TEST(FirstScreen, SmallImagesAreNotMadeLarger) {
+  const std::string text = first_screen(
+      "My classifier takes images of 64x64.\nRuntimeError: CUDA out of memory. Tried to allocate 40.00 GiB (GPU 0; "
+      "23.70 "
+      "GiB total capacity; 3.00 GiB already allocated; 19.00 GiB free; 3.50 GiB reserved in total by PyTorch)");
+  expect_none_of(text, {"512", "is_causal"});
+}
+
+TEST(FirstScreen, AGeneratorTrainsNothing) {
+  for (const char* post : {"python generate.py in my text generator\n", "the webui of an image generator, launch.py\n",
+                           "gradio app of a voice, python demo.py\n"})
+    expect_none_of(first_screen(post + std::string(kFullDevice)),
+                   {"optimizer.step", "gradient_checkpointing", "Adam", "accumulation"});
+}
+
+TEST(FirstScreen, WeightsInPartsAreNotCountedWhole) {
+  const std::string text =
+      first_screen("python server.py --model Qwen2.5-72B -tp 8 on A100 80GB\nRuntimeError: CUDA out of memory.");
+  expect_none_of(text, {"134", "larger than the device"});
+  Request request;
+  request.parameters = "72B";
+  const std::string figures = first_screen("I serve it by vllm with -tp 8: CUDA out of memory", request);
+  expect_none_of(figures, {"134", "145"});
+}
+
+TEST(FirstScreen, AShorterPromptIsNotCountedWhereAnswersHaveALength) {
+  Request request;
+  request.command = {"python",
+                     "run_summarization.py",
+                     "--model_name_or_path",
+                     "gpt2-xl",
+                     "--do_train",
+                     "--output_dir",
+                     "o",
+                     "--max_source_length",
+                     "1024",
+                     "--max_target_length",
+                     "512",
+                     "--per_device_train_batch_size",
+                     "8"};
+  request.gpu = "24GiB";
+  std::istringstream nothing;
+  const Report report = answer(request, nothing).report;
+  bool offered = false;
+  for (const Remedy& remedy : report.diagnosis.remedies) {
+    if (remedy.name != "sequence-length") continue;
+    offered = true;
+    EXPECT_FALSE(remedy.saves_bytes.has_value()) << remedy.set;
+  }
+  EXPECT_TRUE(offered);
+  EXPECT_TRUE(report.diagnosis.smallest_fitting_set.empty());
+}
+
+TEST(FirstScreen, ALimitIsMeasuredNotMultiplied) {
+  const std::string slurm = first_screen(
+      "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.0. Some of your processes may have been killed by "
+      "the "
+      "cgroup out-of-memory handler.\nReqMem 64G");
+  expect_on(slurm, "MaxRSS");
+  expect_none_of(slurm, {"97G", "96G"});
+}
+
+TEST(FirstScreen, GrowthIsToldAsWhatThePostSays) {
+  const std::string grows = first_screen(
+      "Training with PyTorch: the GPU memory increases every epoch, then CUDA out of "
+      "memory");
+  expect_on(grows, "by the post memory grows");
+  expect_none_of(grows, {"the graphs of past steps are kept"});
+  const std::string later = first_screen("CUDA out of memory after 7 epochs of training my network");
+  expect_on(later, "does not say that memory grew");
+  expect_none_of(later, {"by the post memory grows", "accumulat"});
+}
+
+TEST(FirstScreen, WhichMemoryIsOpenUnlessThePostSaysSo) {
+  const std::string open = first_screen("my training goes from 21G to 38G and then it is out of memory");
+  expect_on(open, "does not say whether a device's memory or the host's");
+  expect_none_of(open, {"pytorch-cuda", "38.00 GiB", "21.00 GiB"});
+  expect_none_of(first_screen("my training uses 30 GB of VRAM, then it is out of memory"), {"does not say whether"});
+}
+
+TEST(FirstScreen, WhereAServerFailedIsSaidOnlyIfItIsShown) {
+  expect_none_of(first_screen("vllm: CUDA out of memory"), {"outside the KV cache"});
+}
+
+}  // namespace
+}  // namespace headroom::doctor
