@@ -35,8 +35,8 @@ void append_utf8(char32_t code, std::string& out);
 
 // How far a text is valid.
 struct Utf8Check {
-  size_t valid;   // bytes before the first character that is invalid or incomplete
-  size_t broken;  // bytes of that sequence (its longest part that could begin a character); 0: none
+  size_t valid;     // bytes before the first character that is invalid or incomplete
+  size_t broken;    // bytes of that sequence (its longest part that could begin a character); 0: none
   bool incomplete;  // the text ends within a character that is valid so far
 };
 

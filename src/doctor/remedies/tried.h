@@ -14,7 +14,8 @@ bool tried_in_vain(std::string_view log, std::string_view technique);
 
 // Whether the sentence says that something did not help ("still", "no luck", "還是").
 bool says_in_vain(std::string_view sentence);
-// Whether the sentence says that what the words name is not to blame ("it is not the batch size", "不是batch_size的问题").
+// Whether the sentence says that what the words name is not to blame ("it is not the batch size",
+// "不是batch_size的问题").
 bool says_not_the_matter(std::string_view sentence, std::string_view words);
 // Whether the sentence begins by saying that what was named before did not help ("Still OOM", "依旧OOM").
 bool begins_in_vain(std::string_view sentence);

@@ -70,8 +70,8 @@ struct TileCall {
   float* out = nullptr;
   int64_t out_stride = 0;
   int64_t tiles = 1;
-  int64_t b_bytes = 0;   // between the strips of B of adjacent tiles
-  int64_t out_step = 0;  // elements between adjacent tiles of `out` and `init`; 0: all use the same place
+  int64_t b_bytes = 0;                 // between the strips of B of adjacent tiles
+  int64_t out_step = 0;                // elements between adjacent tiles of `out` and `init`; 0: all use the same place
   const FinishCall* finish = nullptr;  // of the first tile; `cols` counts all tiles
   // Prefetch hints, which a kernel may ignore: part of the next strip of A, for the whole row; memory written after the
   // first tile; memory only read then. For each later tile the last two are `ahead_step` bytes further on.
