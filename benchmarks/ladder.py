@@ -18,7 +18,7 @@ import compare_torch
 import task
 
 GIB = 1 << 30
-PLENTY = str(64 * GIB)
+PLENTY = str(20 * GIB)
 ACCUMULATE, CHECKPOINT, HALF = 'accumulation, 4 micro-batches', 'checkpointing', 'bf16'
 PEER = {ACCUMULATE: ['--accumulate', '4'], CHECKPOINT: ['--checkpointing'], HALF: ['--bf16'],
         'Adafactor': ['--optim', 'adafactor'], '8-bit AdamW': ['--optim', 'adamw_bnb_8bit']}
@@ -88,7 +88,7 @@ class Ladder(compare_bert.Classification):
             json.dump(self.rows, out, indent=1)
             out.write('\n')
         head = (f'{task.day_and_machine()}. {self.options.model} as a classifier, sequence {self.options.sequence}, global batch '
-                f'{self.options.batch}, {self.options.threads} threads; median of {self.options.steps - 1} steps of one run each, so that speeds are '
+                f'{self.options.batch}, {self.options.threads} threads; one run of {self.options.steps} steps each, the first not timed, so that speeds are '
                 'indications. `benchmarks/ladder.py` says how.\n\n'
                 '| what is tried | PyTorch, GiB | of its first row | tokens/s | headroom planned, GiB | measured, GiB | of its first row | '
                 'tokens/s |\n' + '|---' * 8 + '|\n')
