@@ -10,7 +10,6 @@ namespace headroom {
 namespace {
 
 constexpr std::string_view kGradient = "linear_cross_entropy_grad";
-constexpr int64_t kWideChunk = 64;  // rows from which on a CPU's time for a chunk is mostly arithmetic
 
 // The work of a call on each of its chunks, and how often.
 struct LossCall {
@@ -42,8 +41,9 @@ double flops_of(const ProductShape& shape) {
   return 2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.outs) * static_cast<double>(shape.ins);
 }
 
-// Seconds for all chunks, of kWideChunk rows or more: at the measured rate, which is that of a hidden size and chunk
-// whatever the vocabulary; else the products at the rate of the head's shape per chunk, plus passes over the logits.
+// Seconds for all chunks, of kWideLossChunk rows or more: at the measured rate, which is that of a hidden size and
+// chunk whatever the vocabulary; else the products at the rate of the head's shape per chunk, plus passes over the
+// logits.
 double wide_chunks(const LossCall& loss, const Profile& profile) {
   const ProductShape shape{loss.chunk, loss.vocabulary, loss.hidden};
   const double flops = flops_of({loss.rows, loss.vocabulary, loss.hidden});
@@ -58,25 +58,25 @@ double wide_chunks(const LossCall& loss, const Profile& profile) {
   return seconds + flops / product_rate(profile, "linear_dw", loss.how, shape);
 }
 
-// A measured chunk of fewer rows than kWideChunk, which mostly moves the weight and the sums of its gradient.
+// A measured chunk of fewer rows than kWideLossChunk, which mostly moves the weight and the sums of its gradient.
 const ProductSample* thin_sample(const LossCall& loss, const Profile& profile) {
   if (!loss.gradient) return nullptr;
   const DType dtype = measured_dtype(profile, loss.how.dtype);
   for (const ProductSample& sample : profile.products)
     if (sample.op == kGradient && sample.dtype == dtype && sample.multiply == loss.how.multiply &&
-        sample.rows < kWideChunk)
+        sample.rows < kWideLossChunk)
       return &sample;
   return nullptr;
 }
 
-// Seconds for one chunk of fewer rows than kWideChunk. They grow linearly with the rows, from those of the measured
+// Seconds for one chunk of fewer rows than kWideLossChunk. They grow linearly with the rows, from those of the measured
 // thin chunk, or if there is none from the time to move the weight for each product and the sums of its gradient both
 // ways.
 double thin_chunk(const LossCall& loss, const Profile& profile) {
   const auto weight = static_cast<double>(loss.vocabulary * loss.hidden);
   const double products = loss.trains ? 3 : loss.gradient ? 2 : 1;
   LossCall wide = loss;
-  wide.rows = wide.chunk = kWideChunk;
+  wide.rows = wide.chunk = kWideLossChunk;
   const double most = wide_chunks(wide, profile);
   int64_t rows = 0;
   const double reads = (loss.gradient ? 2 : 1) * static_cast<double>(dtype_bytes(loss.how.dtype));
@@ -87,7 +87,7 @@ double thin_chunk(const LossCall& loss, const Profile& profile) {
   }
   least = std::min(least, most);
   const auto share =
-      static_cast<double>(std::max<int64_t>(0, loss.chunk - rows)) / static_cast<double>(kWideChunk - rows);
+      static_cast<double>(std::max<int64_t>(0, loss.chunk - rows)) / static_cast<double>(kWideLossChunk - rows);
   return least + (most - least) * share;
 }
 
@@ -97,7 +97,7 @@ double on_cpu(const LossCall& loss, const Profile& profile) {
   const auto chunks = static_cast<double>((loss.rows + loss.chunk - 1) / loss.chunk);
   const double weight_bytes = 4.0 * static_cast<double>(loss.vocabulary * loss.hidden);
   const double rounding = loss.rounds ? chunks * weight_bytes / profile.stream_bytes_per_second : 0;
-  return rounding + (loss.chunk < kWideChunk ? chunks * thin_chunk(loss, profile) : wide_chunks(loss, profile));
+  return rounding + (loss.chunk < kWideLossChunk ? chunks * thin_chunk(loss, profile) : wide_chunks(loss, profile));
 }
 
 // One product of a chunk: its arithmetic, or moving its operands if that takes longer.

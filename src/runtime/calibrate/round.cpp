@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cost/predict.h"
+#include "cost/predict_loss.h"
 #include "ops/attention/kernel_choice.h"
 #include "ops/cuda/capabilities.h"
 #include "ops/linear/fp8.h"
@@ -12,8 +13,7 @@
 namespace headroom {
 namespace {
 
-constexpr int64_t kThinChunk = 64;  // rows of a chunk of the loss that is mostly arithmetic
-constexpr int64_t kThinChunks = 4;  // of fewer rows, in a call
+constexpr int64_t kThinChunks = 4;  // of the loss, in a call
 constexpr int kWarmUpRuns = 12;  // of a large product, until the clock is that of sustained load, as in a training run
 
 // How a product's operands are stored and multiplied.
@@ -61,7 +61,7 @@ void measure_residual(TimedCalls& calls, Profile& profile, const ProductShape& s
 // A chunk of few rows mostly moves the weight and its gradient's sums: several in a call, so that each but the last
 // evicts what the one before it wrote, as in a step.
 void measure_loss(TimedCalls& calls, Profile& profile, const ProductShape& s, const Arithmetic& how) {
-  const int64_t chunks = s.rows < kThinChunk ? kThinChunks : 1, rows = chunks * s.rows;
+  const int64_t chunks = s.rows < kWideLossChunk ? kThinChunks : 1, rows = chunks * s.rows;
   const ConcreteType x{how.dtype, {1, rows, s.ins}}, w{how.dtype, {s.outs, s.ins}}, labels{DType::i32, {1, rows}},
       scale{DType::f32, {1}}, sums{DType::f64, {2}}, acc{DType::f32, {s.outs, s.ins}};
   Attrs attrs = how.attrs();
