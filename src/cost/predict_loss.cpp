@@ -18,6 +18,8 @@ struct LossCall {
   bool gradient = false, trains = false, trains_bias = false;
   bool rounds = false;  // an f32 weight with bf16 rows
   int64_t logit_bytes = 4;
+  // Products of a chunk: logits, and if there is a gradient dx and dw.
+  double products() const { return trains ? 3 : gradient ? 2 : 1; }
 };
 
 LossCall loss_call(const Op& op, const OpCall& call) {
@@ -49,7 +51,7 @@ double wide_chunks(const LossCall& loss, const Profile& profile) {
   const double flops = flops_of({loss.rows, loss.vocabulary, loss.hidden});
   if (loss.gradient)
     if (const double rate = measured_rate(profile, kGradient, loss.how, shape); rate > 0)
-      return (loss.trains ? 3 : 2) * flops / rate;
+      return loss.products() * flops / rate;
   double seconds = flops / product_rate(profile, "linear", loss.how, shape);
   const double logits = 4.0 * static_cast<double>(loss.rows) * static_cast<double>(loss.vocabulary);
   seconds += logits * (loss.gradient ? 3 : 1) / profile.softmax_bytes_per_second;
@@ -74,7 +76,6 @@ const ProductSample* thin_sample(const LossCall& loss, const Profile& profile) {
 // ways.
 double thin_chunk(const LossCall& loss, const Profile& profile) {
   const auto weight = static_cast<double>(loss.vocabulary * loss.hidden);
-  const double products = loss.trains ? 3 : loss.gradient ? 2 : 1;
   LossCall wide = loss;
   wide.rows = wide.chunk = kWideLossChunk;
   const double most = wide_chunks(wide, profile);
@@ -83,7 +84,7 @@ double thin_chunk(const LossCall& loss, const Profile& profile) {
   double least = weight * (reads + (loss.trains ? 8 : 0)) / profile.copy_bytes_per_second;
   if (const ProductSample* thin = thin_sample(loss, profile)) {
     rows = thin->rows;
-    least = products * flops_of({rows, loss.vocabulary, loss.hidden}) / thin->flops_per_second;
+    least = loss.products() * flops_of({rows, loss.vocabulary, loss.hidden}) / thin->flops_per_second;
   }
   least = std::min(least, most);
   const auto share =

@@ -140,21 +140,20 @@ std::string_view growing_in(std::string_view text) {
   return found;
 }
 
-constexpr size_t kReadOfEachEnd = size_t{64} << 10;  // people's words stand at the beginning, or at the end
+// What `find` finds at the beginning of a log, else at its end: people's words stand at either.
+template <typename Find>
+std::string_view at_either_end(std::string_view log, Find find) {
+  constexpr size_t kRead = size_t{64} << 10;
+  const std::string_view found = find(log.substr(0, kRead));
+  if (!found.empty() || log.size() <= kRead) return found;
+  return find(log.substr(std::max(kRead, log.size() - kRead)));
+}
 
 }  // namespace
 
-std::string_view told_after_epochs(std::string_view log) {
-  if (const std::string_view found = in_words(log.substr(0, kReadOfEachEnd)); !found.empty()) return found;
-  if (log.size() <= kReadOfEachEnd) return {};
-  return in_words(log.substr(std::max(kReadOfEachEnd, log.size() - kReadOfEachEnd)));
-}
+std::string_view told_after_epochs(std::string_view log) { return at_either_end(log, in_words); }
 
-std::string_view told_growing(std::string_view log) {
-  const std::string_view found = growing_in(log.substr(0, kReadOfEachEnd));
-  if (!found.empty() || log.size() <= kReadOfEachEnd) return found;
-  return growing_in(log.substr(std::max(kReadOfEachEnd, log.size() - kReadOfEachEnd)));
-}
+std::string_view told_growing(std::string_view log) { return at_either_end(log, growing_in); }
 
 bool only_first_steps(std::string_view told) {
   constexpr int kFew = 20;
