@@ -5,6 +5,7 @@
 #include "cost/call_seconds.h"
 #include "cost/product_rates.h"
 #include "ops/linear_cross_entropy/cuda_scratch.h"
+#include "ops/linear_cross_entropy/tiled.h"
 
 namespace headroom {
 namespace {
@@ -18,11 +19,14 @@ struct LossCall {
   bool gradient = false, trains = false, trains_bias = false;
   bool rounds = false;  // an f32 weight with bf16 rows
   int64_t logit_bytes = 4;
+  int64_t sliced_rows = 0;  // that are computed together in slices of the vocabulary; 0: chunk by chunk
   // Products of a chunk: logits, and if there is a gradient dx and dw.
   double products() const { return trains ? 3 : gradient ? 2 : 1; }
+  // In slices the logits are computed once for the softmax and once more for the gradient.
+  double sliced_products() const { return products() + (gradient ? 1 : 0); }
 };
 
-LossCall loss_call(const Op& op, const OpCall& call) {
+LossCall loss_call(const Op& op, const OpCall& call, const DeviceFacts& facts) {
   const ConcreteType &x = call.inputs[0], &weight = call.inputs[1];
   LossCall loss;
   loss.how = {x.dtype, call.attrs.text("multiply")};
@@ -36,6 +40,8 @@ LossCall loss_call(const Op& op, const OpCall& call) {
   loss.trains_bias = loss.gradient && call.attrs.integer("train_bias") != 0;
   loss.rounds = x.dtype != weight.dtype;
   if (call.attrs.text("logits") == "bf16") loss.logit_bytes = 2;
+  if (facts.is_cpu() && loss.rows > 0 && runs_sliced(call, facts, loss.gradient))
+    loss.sliced_rows = loss_slices(loss_shape(call), x.dtype, loss.gradient).rows;
   return loss;
 }
 
@@ -60,8 +66,20 @@ double wide_chunks(const LossCall& loss, const Profile& profile) {
   return seconds + flops / product_rate(profile, "linear_dw", loss.how, shape);
 }
 
-// A measured chunk of fewer rows than kWideLossChunk, which mostly moves the weight and the sums of its gradient.
-const ProductSample* thin_sample(const LossCall& loss, const Profile& profile) {
+// Seconds for one chunk of fewer rows than kWideLossChunk. They grow linearly with the rows, from the time to move the
+// weight for each product and the sums of its gradient both ways.
+double thin_chunk(const LossCall& loss, const Profile& profile) {
+  const auto weight = static_cast<double>(loss.vocabulary * loss.hidden);
+  LossCall wide = loss;
+  wide.rows = wide.chunk = kWideLossChunk;
+  const double most = wide_chunks(wide, profile);
+  const double reads = (loss.gradient ? 2 : 1) * static_cast<double>(dtype_bytes(loss.how.dtype));
+  const double least = std::min(most, weight * (reads + (loss.trains ? 8 : 0)) / profile.copy_bytes_per_second);
+  return least + (most - least) * static_cast<double>(loss.chunk) / static_cast<double>(kWideLossChunk);
+}
+
+// A measured loss in slices.
+const ProductSample* sliced_sample(const LossCall& loss, const Profile& profile) {
   if (!loss.gradient) return nullptr;
   const DType dtype = measured_dtype(profile, loss.how.dtype);
   for (const ProductSample& sample : profile.products)
@@ -71,33 +89,26 @@ const ProductSample* thin_sample(const LossCall& loss, const Profile& profile) {
   return nullptr;
 }
 
-// Seconds for one chunk of fewer rows than kWideLossChunk. They grow linearly with the rows, from those of the measured
-// thin chunk, or if there is none from the time to move the weight for each product and the sums of its gradient both
-// ways.
-double thin_chunk(const LossCall& loss, const Profile& profile) {
-  const auto weight = static_cast<double>(loss.vocabulary * loss.hidden);
+// Seconds for all rows in slices of the vocabulary: at the measured rate, which counts three products and the softmax,
+// or as chunks of so many rows with one more product.
+double in_slices(const LossCall& loss, const Profile& profile) {
+  if (const ProductSample* sample = sliced_sample(loss, profile))
+    return 3 * flops_of({loss.rows, loss.vocabulary, loss.hidden}) / sample->flops_per_second * loss.sliced_products() /
+           4;
   LossCall wide = loss;
-  wide.rows = wide.chunk = kWideLossChunk;
-  const double most = wide_chunks(wide, profile);
-  int64_t rows = 0;
-  const double reads = (loss.gradient ? 2 : 1) * static_cast<double>(dtype_bytes(loss.how.dtype));
-  double least = weight * (reads + (loss.trains ? 8 : 0)) / profile.copy_bytes_per_second;
-  if (const ProductSample* thin = thin_sample(loss, profile)) {
-    rows = thin->rows;
-    least = loss.products() * flops_of({rows, loss.vocabulary, loss.hidden}) / thin->flops_per_second;
-  }
-  least = std::min(least, most);
-  const auto share =
-      static_cast<double>(std::max<int64_t>(0, loss.chunk - rows)) / static_cast<double>(kWideLossChunk - rows);
-  return least + (most - least) * share;
+  wide.chunk = loss.sliced_rows;
+  return wide_chunks(wide, profile) * loss.sliced_products() / loss.products();
 }
 
-// Every chunk rounds a wide weight.
+// Every chunk, or all rows of a slice, round a wide weight.
 double on_cpu(const LossCall& loss, const Profile& profile) {
   if (loss.chunk == 0) return 0;
-  const auto chunks = static_cast<double>((loss.rows + loss.chunk - 1) / loss.chunk);
+  const bool sliced = loss.sliced_rows > 0;
+  const int64_t together = sliced ? loss.sliced_rows : loss.chunk;
+  const auto chunks = static_cast<double>((loss.rows + together - 1) / together);
   const double weight_bytes = 4.0 * static_cast<double>(loss.vocabulary * loss.hidden);
   const double rounding = loss.rounds ? chunks * weight_bytes / profile.stream_bytes_per_second : 0;
+  if (sliced) return rounding * loss.sliced_products() / loss.products() + in_slices(loss, profile);
   return rounding + (loss.chunk < kWideLossChunk ? chunks * thin_chunk(loss, profile) : wide_chunks(loss, profile));
 }
 
@@ -162,7 +173,7 @@ double on_gpu(const LossCall& loss, const Profile& profile) {
 }  // namespace
 
 double predict_loss(const Op& op, const OpCall& call, const Profile& profile) {
-  const LossCall loss = loss_call(op, call);
+  const LossCall loss = loss_call(op, call, profile.facts);
   return profile.facts.is_cpu() ? on_cpu(loss, profile) : on_gpu(loss, profile);
 }
 

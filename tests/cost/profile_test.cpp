@@ -266,9 +266,10 @@ TEST(Predict, OpsInSequenceTakeTheirFactor) {
   }
 }
 
-double loss_seconds(int64_t chunk, const Profile& profile) {
-  const std::vector<ConcreteType> in{{DType::f32, {1, 1024, 64}}, {DType::f32, {999, 64}}, {DType::i32, {1, 1024}},
-                                     {DType::f32, {1}},           {DType::f64, {2}},       {DType::f32, {999, 64}}};
+double loss_seconds(int64_t chunk, const Profile& profile, int64_t vocabulary = 999) {
+  const std::vector<ConcreteType> in{{DType::f32, {1, 1024, 64}}, {DType::f32, {vocabulary, 64}},
+                                     {DType::i32, {1, 1024}},     {DType::f32, {1}},
+                                     {DType::f64, {2}},           {DType::f32, {vocabulary, 64}}};
   const std::vector<ConcreteType> out{in[0], in[4], in[5]};
   const Attrs attrs{{"layout", "out_in"}, {"chunk", chunk}, {"train_weight", int64_t{1}}};
   return predict_call(find_op("linear_cross_entropy_grad"), {in, out, attrs}, profile);
@@ -289,7 +290,7 @@ TEST(Predict, ALossTakesTheRateOfItsChunk) {
   EXPECT_NEAR(loss_seconds(1024, profile), flops / 4e9, 0.01 * flops / 4e9);
 }
 
-// A chunk of few rows reads the weight and its gradient's sums as one of many rows does.
+// Of a small vocabulary, a chunk of few rows reads the weight and its gradient's sums as one of many rows does.
 TEST(Predict, ALossOfThinChunksTakesTheTimeToMoveTheWeight) {
   Json json = shipped_json();
   json["products"].push_back({{"op", "linear_cross_entropy_grad"},
@@ -303,17 +304,20 @@ TEST(Predict, ALossOfThinChunksTakesTheTimeToMoveTheWeight) {
   const Profile estimated = parse_profile(json.dump(), "p.json");
   EXPECT_NEAR(loss_seconds(4, estimated), 256 * (moved + (wide - moved) * 4 / 64), 1e-3);
   EXPECT_NEAR(loss_seconds(32, estimated), 32 * (moved + (wide - moved) / 2), 1e-3);
-  json["products"].push_back({{"op", "linear_cross_entropy_grad"},
-                              {"dtype", "f32"},
-                              {"rows", 4},
-                              {"outs", 16384},
-                              {"ins", 64},
-                              {"flops_per_second", 1e8}});
-  const Profile measured = parse_profile(json.dump(), "p.json");
-  const double thin = 6.0 * 4 * 999 * 64 / 1e8;
-  EXPECT_NEAR(loss_seconds(4, measured), 256 * thin, 1e-3);
-  EXPECT_NEAR(loss_seconds(34, measured), 31 * (thin + wide) / 2, 0.02 * 31 * (thin + wide) / 2);
-  EXPECT_GT(loss_seconds(4, measured), 2 * loss_seconds(64, measured));
+}
+
+// In slices of the vocabulary many rows read the weight together, and the logits are computed twice.
+TEST(Predict, ALossInSlicesComputesTheLogitsTwice) {
+  Json json = shipped_json();
+  const auto measured = [](int64_t rows, double rate) {
+    return Json{{"op", "linear_cross_entropy_grad"}, {"dtype", "f32"}, {"rows", rows}, {"outs", 8192}, {"ins", 64},
+                {"flops_per_second", rate}};
+  };
+  json["products"].push_back(measured(256, 1e9));
+  const double flops = 2.0 * 1024 * 8192 * 64;
+  EXPECT_NEAR(loss_seconds(4, parse_profile(json.dump(), "p.json"), 8192), 4 * flops / 1e9, 0.01 * flops / 1e9);
+  json["products"].push_back(measured(4, 5e8));
+  EXPECT_NEAR(loss_seconds(4, parse_profile(json.dump(), "p.json"), 8192), 3 * flops / 5e8, 0.01 * flops / 5e8);
 }
 
 TEST(Predict, AttentionTakesTheRateOfItsLengthAndHeadDimension) {

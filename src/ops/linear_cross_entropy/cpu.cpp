@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "ops/linear_cross_entropy/cpu_chunk.h"
+#include "ops/linear_cross_entropy/tiled.h"
 
 namespace headroom {
 namespace {
@@ -77,9 +78,18 @@ KernelOffer make_loss(const KernelSpec& spec, ChunkLossOffer offer) {
   return {std::make_unique<LossKernel>(spec, std::move(offer)), {}};
 }
 
-template <MatmulMaker make, bool plain>
+template <MatmulMaker make>
 KernelOffer make_products(const KernelSpec& spec, const DeviceFacts& facts) {
-  return make_loss(spec, make_product_loss(spec, facts, make, plain ? plain_softmax_loss : simd_softmax_loss()));
+  if (runs_sliced(spec.call(), facts, loss_options(spec).gradient))
+    return make_loss(spec, make_sliced_loss(spec, facts, make));
+  return make_loss(spec, make_product_loss(spec, facts, make, simd_softmax_loss()));
+}
+
+// Plain loops need no workspace.
+KernelOffer make_reference(const KernelSpec& spec, const DeviceFacts& facts) {
+  DeviceFacts plain = facts;
+  plain.capabilities = {};
+  return make_loss(spec, make_product_loss(spec, plain, make_reference_matmul, plain_softmax_loss));
 }
 
 KernelOffer make_tiles(const KernelSpec& spec, const DeviceFacts& facts) {
@@ -91,10 +101,10 @@ KernelOffer make_tiles(const KernelSpec& spec, const DeviceFacts& facts) {
 void register_linear_cross_entropy_cpu(CpuKernels& kernels) {
   for (const char* op : {"linear_cross_entropy", "linear_cross_entropy_grad"})
     kernels.add(op, {{"amx_tiles", make_tiles},
-                     {"amx", make_products<make_amx_matmul, false>},
-                     {"onednn", make_products<make_onednn_matmul, false>},
-                     {"simd", make_products<make_simd_matmul, false>},
-                     {"reference", make_products<make_reference_matmul, true>}});
+                     {"amx", make_products<make_amx_matmul>},
+                     {"onednn", make_products<make_onednn_matmul>},
+                     {"simd", make_products<make_simd_matmul>},
+                     {"reference", make_reference}});
 }
 
 }  // namespace headroom

@@ -39,6 +39,8 @@ struct ChunkLossOffer {
 // chunk of logits needs.
 ChunkLossOffer make_product_loss(const KernelSpec& spec, const DeviceFacts& facts, MatmulMaker make,
                                  SoftmaxLoss softmax);
+// Slice by slice of the vocabulary for many rows, in the scratch of a chunk of few.
+ChunkLossOffer make_sliced_loss(const KernelSpec& spec, const DeviceFacts& facts, MatmulMaker make);
 // On AMX tiles, without the chunk's logits.
 ChunkLossOffer make_tiled_loss(const KernelSpec& spec, const DeviceFacts& facts);
 

@@ -21,11 +21,7 @@ namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Largest logit, and the sum of exp(logit - largest).
-struct RowSum {
-  float largest = -std::numeric_limits<float>::infinity();
-  double sum = 0;
-};
+constexpr int64_t kNone = -1;
 
 // The largest element of a block; NaN if an element is not finite.
 HWY_INLINE float block_max(const float* x, int64_t count) {
@@ -50,10 +46,10 @@ HWY_INLINE float block_max(const float* x, int64_t count) {
   return largest + spoilt;
 }
 
-// One pass over memory: each block is read twice, the second time from the first-level cache.
-RowSum sum_row(const float* x, int64_t count) {
+// Adds `count` logits to a row's softmax. One pass over memory: each block is read twice, the second time from the
+// first-level cache.
+void add_logits(const float* x, int64_t count, RowSoftmax& row) {
   constexpr int64_t kBlock = 2048;
-  RowSum row;
   for (int64_t begin = 0; begin < count; begin += kBlock) {
     const int64_t size = std::min(kBlock, count - begin);
     const float largest = block_max(x + begin, size);
@@ -66,7 +62,6 @@ RowSum sum_row(const float* x, int64_t count) {
       return exp_negative(d, hn::Sub(load(d, x + begin + i), hn::Set(d, shift)));
     }));
   }
-  return row;
 }
 
 void cap_row(float* logits, int64_t count, float cap) {
@@ -77,14 +72,14 @@ void cap_row(float* logits, int64_t count, float cap) {
   });
 }
 
-// With kCapped, `logits` are already capped, and the gradient is multiplied by the cap's slope 1 - (l / cap)^2.
+// The gradient of `count` logits, of which number `target` is the target's; kNone: it is not among them. With kCapped,
+// `logits` are already capped, and the gradient is multiplied by the cap's slope 1 - (l / cap)^2.
 template <bool kCapped, typename T>
-void write_gradient(const RowSum& row, const float* logits, int64_t count, int32_t target, float scale, float cap,
+void write_gradient(const RowSoftmax& row, const float* logits, int64_t count, int64_t target, float scale, float cap,
                     T* gradient) {
-  const float inverse = kCapped ? 1.0f / cap : 0.0f, part = kCapped ? logits[target] * inverse : 0.0f;
+  const float inverse = kCapped ? 1.0f / cap : 0.0f, part = kCapped ? row.chosen * inverse : 0.0f;
   const float share = static_cast<float>(1.0 / row.sum);
   const float factor = scale * share;
-  const double chosen = std::exp(static_cast<double>(logits[target]) - static_cast<double>(row.largest)) / row.sum;
   for_lanes(0, count, [&](auto d, int64_t i) HWY_ATTR {
     const auto power = exp_negative(d, hn::Sub(load(d, logits + i), hn::Set(d, row.largest)));
     auto slope = hn::Mul(power, hn::Set(d, factor));
@@ -94,14 +89,19 @@ void write_gradient(const RowSum& row, const float* logits, int64_t count, int32
     }
     store(d, slope, gradient + i);
   });
+  if (target == kNone) return;
+  const double chosen = std::exp(static_cast<double>(row.chosen) - static_cast<double>(row.largest)) / row.sum;
   const float at_target = scale * static_cast<float>(chosen - 1.0);
   gradient[target] = static_cast<T>(kCapped ? at_target * (1.0f - part * part) : at_target);
 }
 
-template <bool kCapped, typename T>
-void write_row(const LossRows& rows, int64_t row, const RowSum& sum, int32_t target) {
-  write_gradient<kCapped>(sum, rows.logits + row * rows.vocabulary, rows.vocabulary, target, rows.scale, rows.softcap,
-                          gradient_row<T>(rows, row));
+template <bool kCapped>
+void write_row(const LossRows& rows, int64_t row, const RowSoftmax& softmax, int64_t target) {
+  with_float(rows.dtype, [&](auto type) {
+    using T = decltype(type);
+    write_gradient<kCapped>(softmax, rows.logits + row * rows.vocabulary, rows.vocabulary, target, rows.scale,
+                            rows.softcap, gradient_row<T>(rows, row));
+  });
 }
 
 template <bool kCapped>
@@ -114,11 +114,12 @@ void softmax_row(const LossRows& rows, int64_t row) {
     return;
   }
   if constexpr (kCapped) cap_row(logits, rows.vocabulary, rows.softcap);
-  const RowSum sum = sum_row(logits, rows.vocabulary);
-  if (rows.hits != nullptr) rows.hits[row] = logits[target] >= sum.largest ? 1 : 0;
-  rows.losses[row] = static_cast<double>(sum.largest) - static_cast<double>(logits[target]) + std::log(sum.sum);
-  if (!rows.gradient) return;
-  with_float(rows.dtype, [&](auto type) { write_row<kCapped, decltype(type)>(rows, row, sum, target); });
+  RowSoftmax softmax;
+  add_logits(logits, rows.vocabulary, softmax);
+  softmax.chosen = logits[target];
+  if (rows.hits != nullptr) rows.hits[row] = softmax.chosen >= softmax.largest ? 1 : 0;
+  rows.losses[row] = static_cast<double>(softmax.largest) - static_cast<double>(softmax.chosen) + std::log(softmax.sum);
+  if (rows.gradient) write_row<kCapped>(rows, row, softmax, target);
 }
 
 void softmax_rows(const LossRows& rows) {
@@ -126,6 +127,42 @@ void softmax_rows(const LossRows& rows) {
     each_row(rows, [&](int64_t row) { softmax_row<true>(rows, row); });
   else
     each_row(rows, [&](int64_t row) { softmax_row<false>(rows, row); });
+}
+
+// The index in the slice of the target's logit; kNone: it is in another slice.
+int64_t target_in_slice(const LossRows& rows, int64_t first, int32_t target) {
+  return target >= first && target < first + rows.vocabulary ? target - first : kNone;
+}
+
+void add_slice(const LossRows& rows, int64_t first, RowSoftmax* softmax) {
+  parallel_for(rows.rows, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t row = begin; row < end; ++row) {
+      const int32_t target = rows.targets.at(rows.first_row + row);
+      if (target == Targets::kNone) continue;
+      float* const logits = rows.logits + row * rows.vocabulary;
+      if (rows.softcap > 0) cap_row(logits, rows.vocabulary, rows.softcap);
+      add_logits(logits, rows.vocabulary, softmax[row]);
+      const int64_t at = target_in_slice(rows, first, target);
+      if (at != kNone) softmax[row].chosen = logits[at];
+    }
+  });
+}
+
+void write_slice(const LossRows& rows, int64_t first, const RowSoftmax* softmax) {
+  each_row(rows, [&](int64_t row) {
+    const int32_t target = rows.targets.at(rows.first_row + row);
+    if (target == Targets::kNone) {
+      std::memset(gradient_row<std::byte>(rows, row), 0, row_bytes(rows));
+      return;
+    }
+    const int64_t at = target_in_slice(rows, first, target);
+    if (rows.softcap > 0) {
+      cap_row(rows.logits + row * rows.vocabulary, rows.vocabulary, rows.softcap);
+      write_row<true>(rows, row, softmax[row], at);
+    } else {
+      write_row<false>(rows, row, softmax[row], at);
+    }
+  });
 }
 
 }  // namespace
@@ -137,8 +174,11 @@ HWY_AFTER_NAMESPACE();
 namespace headroom {
 
 HWY_EXPORT(softmax_rows);
+HWY_EXPORT(add_slice);
+HWY_EXPORT(write_slice);
 
 SoftmaxLoss simd_softmax_loss() { return HWY_DYNAMIC_DISPATCH(softmax_rows); }
+SliceSoftmax simd_slice_softmax() { return {HWY_DYNAMIC_DISPATCH(add_slice), HWY_DYNAMIC_DISPATCH(write_slice)}; }
 
 namespace {
 

@@ -6,6 +6,7 @@
 
 #include "base/threads.h"
 #include "ir/dtype.h"
+#include "ops/linear_cross_entropy/row_softmax.h"
 #include "ops/linear_cross_entropy/shape.h"
 
 namespace headroom {
@@ -56,5 +57,15 @@ using SoftmaxLoss = void (*)(const LossRows& rows);
 SoftmaxLoss simd_softmax_loss();
 // Plain loops with sums in double.
 void plain_softmax_loss(const LossRows& rows);
+
+// The same for rows whose logits are seen slice by slice, by Highway. Here `vocabulary` is the slice's number of
+// entries, `first` its first entry, and `softmax` has an element for each row.
+struct SliceSoftmax {
+  // Adds the slice's logits to the rows' softmaxes.
+  void (*add)(const LossRows& rows, int64_t first, RowSoftmax* softmax);
+  // Replaces the logits by their gradient; the softmaxes have all slices.
+  void (*write_gradient)(const LossRows& rows, int64_t first, const RowSoftmax* softmax);
+};
+SliceSoftmax simd_slice_softmax();
 
 }  // namespace headroom

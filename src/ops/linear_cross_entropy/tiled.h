@@ -8,6 +8,7 @@
 
 #include "ops/cpu/scratch.h"
 #include "ops/linear_cross_entropy/shape.h"
+#include "ops/linear_cross_entropy/sliced.h"
 
 namespace headroom {
 
@@ -120,14 +121,20 @@ inline int64_t tiled_scratch(const TiledLoss& cut) {
   return chunk.used() + cut.cells * cell.used();
 }
 
+inline bool runs_sliced(const OpCall& call, const DeviceFacts& facts, bool gradient) {
+  return !runs_tiled(call, facts) && slices_vocabulary(loss_shape(call), call.inputs[0].dtype, facts, gradient);
+}
+
 // Scratch of the loss on the CPU. With tiles it is also enough for the products of at least one row at a time, in case
 // the system does not let the process use tiles.
 inline int64_t loss_scratch(const OpCall& call, const DeviceFacts& facts, bool gradient) {
   const bool trains = gradient && call.attrs.integer("train_weight") != 0;
+  const DType dtype = call.inputs[0].dtype;
   LossShape shape = loss_shape(call);
+  if (runs_sliced(call, facts, gradient)) return sliced_scratch(shape, dtype, facts, gradient, trains);
   const bool tiled = runs_tiled(call, facts);
   if (tiled) shape.chunk = 1;
-  const int64_t products = product_loss_scratch(shape, call.inputs[0].dtype, facts, gradient, trains).total();
+  const int64_t products = product_loss_scratch(shape, dtype, facts, gradient, trains).total();
   return tiled ? std::max(products, tiled_scratch(cut_tiled_loss(call, gradient, facts.threads))) : products;
 }
 

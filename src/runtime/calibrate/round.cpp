@@ -5,15 +5,15 @@
 #include <optional>
 
 #include "cost/predict.h"
-#include "cost/predict_loss.h"
 #include "ops/attention/kernel_choice.h"
 #include "ops/cuda/capabilities.h"
 #include "ops/linear/fp8.h"
+#include "ops/linear_cross_entropy/sliced.h"
 
 namespace headroom {
 namespace {
 
-constexpr int64_t kThinChunks = 4;  // of the loss, in a call
+constexpr int64_t kSlicedRows = 256;  // of the loss in slices of the vocabulary
 constexpr int kWarmUpRuns = 12;  // of a large product, until the clock is that of sustained load, as in a training run
 
 // How a product's operands are stored and multiplied.
@@ -58,10 +58,9 @@ void measure_residual(TimedCalls& calls, Profile& profile, const ProductShape& s
                               calls.take_disturbed()});
 }
 
-// A chunk of few rows mostly moves the weight and its gradient's sums: several in a call, so that each but the last
-// evicts what the one before it wrote, as in a step.
+// A chunk of few rows stands for a loss in slices of the vocabulary, which many rows meet together.
 void measure_loss(TimedCalls& calls, Profile& profile, const ProductShape& s, const Arithmetic& how) {
-  const int64_t chunks = s.rows < kWideLossChunk ? kThinChunks : 1, rows = chunks * s.rows;
+  const int64_t rows = s.rows < kWideLossChunk ? kSlicedRows : s.rows;
   const ConcreteType x{how.dtype, {1, rows, s.ins}}, w{how.dtype, {s.outs, s.ins}}, labels{DType::i32, {1, rows}},
       scale{DType::f32, {1}}, sums{DType::f64, {2}}, acc{DType::f32, {s.outs, s.ins}};
   Attrs attrs = how.attrs();
@@ -70,8 +69,7 @@ void measure_loss(TimedCalls& calls, Profile& profile, const ProductShape& s, co
   const double seconds =
       calls.seconds("linear_cross_entropy_grad", attrs, {x, w, labels, scale, sums, acc}, {1, 5}, true);
   profile.products.push_back({"linear_cross_entropy_grad", how.dtype, s.rows, s.outs, s.ins,
-                              static_cast<double>(3 * chunks) * flops_of(s) / seconds, how.multiply,
-                              calls.take_disturbed()});
+                              3 * flops_of({rows, s.outs, s.ins}) / seconds, how.multiply, calls.take_disturbed()});
 }
 
 // A call of attention and one of its gradient, with 4 heads that share 2, for as many sequences as fill the device.
