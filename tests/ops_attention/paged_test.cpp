@@ -192,6 +192,10 @@ std::vector<PagedCase> paged_cases() {
           {10, 2, 8, 0, 5.0, DType::f16, DType::f16, 3},
           {1, 1, 32, 1, 0, DType::f32, DType::f16, 128},
           {6, 2, 64, 100, 30.0, DType::bf16, DType::bf16, 16},
+          {9, 3, 64, 0, 0, DType::bf16, DType::bf16, 16},
+          {5, 5, 96, 0, 0, DType::bf16, DType::bf16, 32},
+          {4, 2, 26, 70, 0, DType::bf16, DType::bf16, 5},
+          {2, 1, 256, 0, 0, DType::bf16, DType::bf16, 128},
           {5, 1, 128, 0, 0, DType::f16, DType::f16, 128},
           {4, 1, 64, 0, 0, DType::f32, DType::i8},
           {6, 1, 25, 50, 0, DType::f32, DType::i8, 8},
@@ -199,11 +203,15 @@ std::vector<PagedCase> paged_cases() {
           {2, 1, 200, 30, 0, DType::f32, DType::i8, 128}};
 }
 
-std::vector<std::string> implementations() {
+std::vector<std::string> implementations(const PagedCase& c) {
   std::vector<std::string> names;
-  for (const KernelCandidate& candidate : cpu_kernels().candidates("attention_paged"))
-    if (candidate.implementation != "simd" || host_facts().capabilities.has(kAvx2))
-      names.emplace_back(candidate.implementation);
+  for (const KernelCandidate& candidate : cpu_kernels().candidates("attention_paged")) {
+    const std::string_view name = candidate.implementation;
+    if (name == "simd" && !host_facts().capabilities.has(kAvx2)) continue;
+    if (name == "bf16" && !(host_facts().capabilities.has(kAvx512Bf16) && c.q == DType::bf16 && c.kv == DType::bf16))
+      continue;
+    names.emplace_back(name);
+  }
   return names;
 }
 
@@ -216,7 +224,7 @@ std::vector<Sequence> random_sequences(const PagedCase& c) {
 TEST(AttentionPaged, IsAttentionOverEachSequencesOwnCache) {
   for (const PagedCase& c : paged_cases()) {
     const std::vector<Sequence> sequences = random_sequences(c);
-    for (const std::string& only : implementations()) {
+    for (const std::string& only : implementations(c)) {
       SCOPED_TRACE(fmt::format("{} heads of {}, {}", c.heads, c.dim, only));
       const std::vector<Tensor> found = run_steps(c, sequences, steps_of(sequences, 64, true), 3, only);
       const double limit = c.q == DType::f32 ? 5e-6 : c.q == DType::f16 ? 2e-3 : 1e-2;
@@ -234,7 +242,7 @@ TEST(AttentionPaged, IsAttentionOverEachSequencesOwnCache) {
 TEST(AttentionPaged, ARowDoesNotDependOnItsCompany) {
   for (const PagedCase& c : paged_cases()) {
     const std::vector<Sequence> sequences = random_sequences(c);
-    for (const std::string& only : implementations()) {
+    for (const std::string& only : implementations(c)) {
       SCOPED_TRACE(fmt::format("{} heads of {}, {}", c.heads, c.dim, only));
       const std::vector<Tensor> alone = run_steps(c, sequences, steps_of(sequences, 1, false), 1, only);
       for (int64_t most : {3, 8, 100, 600})
@@ -254,7 +262,7 @@ TEST(AttentionPaged, ARowDoesNotDependOnItsCompany) {
 
 TEST(AttentionPaged, WhatTablesSayNeverLeadsOutOfThePool) {
   const PagedCase c{2, 1, 8};
-  for (const std::string& only : implementations()) {
+  for (const std::string& only : implementations(c)) {
     const Tensor q = Tensor::random(DType::f32, {4, 1, 16}, 1), k = Tensor::random(DType::f32, {1, 32, 8}, 2);
     const Tensor o = run_op("attention_paged",
                             {q, k, k, integers({2, 2}, {-5, 900, 1, 2147483647}), integers({4}, {0, 1, 2, -3}),

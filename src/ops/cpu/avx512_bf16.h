@@ -95,24 +95,28 @@ HEADROOM_AVX512_BF16 inline __m512 fast_tanh(__m512 x) {
 }
 
 // Transposes 16 x 16 32-bit elements held in r.
-HEADROOM_AVX512_BF16 inline void transpose16(__m512i (&r)[16]) {
+HEADROOM_AVX512_BF16 [[gnu::always_inline]] inline void transpose16(__m512i (&r)[16]) {
   __m512i t[16];
+#pragma GCC unroll 8
   for (int i = 0; i < 16; i += 2) {
     t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
     t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
   }
+#pragma GCC unroll 4
   for (int i = 0; i < 16; i += 4) {
     r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
     r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
     r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
     r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
   }
+#pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
     t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
     t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xdd);
     t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
     t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xdd);
   }
+#pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
     r[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
     r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd);
@@ -127,9 +131,11 @@ HEADROOM_AVX512_BF16 inline void transpose_words32(const void* from, int64_t fro
   for (int64_t i = 0; i < rows; i += 16) {
     for (int64_t j = 0; j < columns; j += 16) {
       __m512i block[16];
+#pragma GCC unroll 16
       for (int64_t row = 0; row < 16; ++row)
         block[row] = _mm512_loadu_si512(static_cast<const int32_t*>(from) + (i + row) * from_row + j);
       transpose16(block);
+#pragma GCC unroll 16
       for (int64_t row = 0; row < 16; ++row)
         _mm512_storeu_si512(static_cast<int32_t*>(to) + (j + row) * to_row + i, block[row]);
     }
@@ -145,6 +151,7 @@ HEADROOM_AVX512_BF16 inline void transpose_bf16(const uint16_t* from, int64_t fr
   for (int64_t i = 0; i < rows; i += 32) {
     for (int64_t j = 0; j < columns; j += 32) {
       __m512i low[16], high[16];
+#pragma GCC unroll 16
       for (int64_t pair = 0; pair < 16; ++pair) {
         const __m512i even = _mm512_loadu_si512(from + (i + 2 * pair) * from_row + j);
         const __m512i odd = _mm512_loadu_si512(from + (i + 2 * pair + 1) * from_row + j);
@@ -153,6 +160,7 @@ HEADROOM_AVX512_BF16 inline void transpose_bf16(const uint16_t* from, int64_t fr
       }
       transpose16(low);
       transpose16(high);
+#pragma GCC unroll 16
       for (int64_t row = 0; row < 16; ++row) {
         _mm512_storeu_si512(to + (j + pair_column(row)) * to_row + i, low[row]);
         _mm512_storeu_si512(to + (j + pair_column(row + 16)) * to_row + i, high[row]);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "ops/cpu/kernel.h"
+#include "ops/paged_attention/bf16.h"
 #include "ops/paged_attention/reference.h"
 #include "ops/paged_attention/scratch.h"
 #include "ops/paged_attention/simd.h"
@@ -43,6 +44,13 @@ KernelOffer paged_simd_kernel(const KernelSpec& spec, const DeviceFacts& facts) 
   if (!facts.capabilities.has(kAvx2)) return {nullptr, "needs AVX2"};
   if (paged_shape(spec.call()).dim > kMaxFastDim) return {nullptr, "heads are too wide"};
   return paged_kernel(spec, facts, paged_simd);
+}
+
+KernelOffer paged_bf16_kernel(const KernelSpec& spec, const DeviceFacts& facts) {
+  const PagedShape shape = paged_shape(spec.call());
+  if (!paged_in_bf16(shape, spec.inputs[0].dtype, spec.inputs[1].dtype, facts) || !paged_bf16_usable())
+    return {nullptr, "needs AVX512_BF16, and bf16 queries, keys and values"};
+  return paged_kernel(spec, facts, paged_bf16);
 }
 
 // Writes the codes of one head and their scale, which is NaN if an element is not finite.
@@ -115,7 +123,8 @@ KernelOffer append_paged_reference(const KernelSpec&, const DeviceFacts&) {
 }  // namespace
 
 void register_paged_attention_cpu(CpuKernels& kernels) {
-  kernels.add("attention_paged", {{"simd", paged_simd_kernel}, {"reference", paged_reference_kernel}});
+  kernels.add("attention_paged",
+              {{"bf16", paged_bf16_kernel}, {"simd", paged_simd_kernel}, {"reference", paged_reference_kernel}});
   kernels.add("kv_append_paged", {{"reference", append_paged_reference}});
 }
 

@@ -5,8 +5,7 @@
 namespace headroom {
 
 void register_paged_attention_cpu_scratch(ScratchRules& rules) {
-  rules.add("attention_paged",
-            [](const OpCall& call, const DeviceFacts& facts) { return paged_scratch(paged_shape(call), facts); });
+  rules.add("attention_paged", [](const OpCall& call, const DeviceFacts& facts) { return paged_scratch(call, facts); });
 }
 
 }  // namespace headroom

@@ -7,22 +7,39 @@
 #include "base/bytes.h"
 #include "ir/op.h"
 #include "ops/attention/scratch.h"
+#include "ops/cpu/capabilities.h"
 #include "ops/paged_attention/shape.h"
 
 namespace headroom {
 
-constexpr int64_t kPagedHeads = 4;  // the most heads of one item of the SIMD kernel
+constexpr int64_t kPagedHeads = 4;  // the most heads of one item of the vector kernels
 
-constexpr int64_t kPagedTile = 4;  // rows that a thread attends together
+constexpr int64_t kPagedTile = 4;       // rows that a thread of the fp32 kernel attends together
+constexpr int64_t kPagedBf16Tile = 16;  // of the kernel with bf16 products
+constexpr int64_t kPagedBf16Chunk = 64;
+
+// How a kernel cuts a call: the keys of a sequence at multiples of `chunk`, and the rows that a thread attends
+// together.
+struct PagedCut {
+  int64_t chunk = 1;
+  int64_t rows = 1;
+};
+// A chunk lies in one block of the pool.
+inline PagedCut simd_cut(const PagedShape& shape) { return {std::min(shape.block_tokens, kDecodeChunk), kPagedTile}; }
+inline PagedCut bf16_cut() { return {kPagedBf16Chunk, kPagedBf16Tile}; }
+
+// Whether queries, keys and values suit the kernel with bf16 products.
+inline bool paged_in_bf16(const PagedShape& shape, DType q, DType kv, const DeviceFacts& facts) {
+  return facts.capabilities.has(kAvx512Bf16) && q == DType::bf16 && kv == DType::bf16 && shape.dim <= kMaxFastDim &&
+         shape.dim % 2 == 0;
+}
 
 // The reference kernel keeps one row of doubles per thread.
 inline int64_t paged_reference_bytes(const PagedShape& shape) { return align_up(shape.dim * 8, 64); }
 
-// The SIMD kernel cuts the keys of a sequence at multiples of this position.
-inline int64_t paged_chunk(const PagedShape& shape) { return std::min(shape.block_tokens, kDecodeChunk); }
 // The most chunks that a row sees: one more than its window fills, as the window may begin inside a chunk.
-inline int64_t paged_chunks(const PagedShape& shape) {
-  const int64_t chunk = paged_chunk(shape), all = (shape.positions() + chunk - 1) / chunk;
+inline int64_t paged_chunks(const PagedShape& shape, int64_t chunk) {
+  const int64_t all = (shape.positions() + chunk - 1) / chunk;
   return shape.window > 0 ? std::min(all, (shape.window + chunk - 1) / chunk + 1) : all;
 }
 // Items of a row: groups of at most kPagedHeads heads that read one kv head.
@@ -31,17 +48,25 @@ inline int64_t paged_parts(const PagedShape& shape) {
 }
 // Items whose partial results are kept at once: all items if there are few, whose chunks the threads divide; else a
 // tile for each thread.
-inline int64_t paged_slots(const PagedShape& shape, int64_t threads) {
-  return std::max(threads, std::min(shape.rows * paged_parts(shape), kPagedTile * threads));
+inline int64_t paged_slots(const PagedShape& shape, const PagedCut& cut, int64_t threads) {
+  return std::max(threads, std::min(shape.rows * paged_parts(shape), cut.rows * threads));
 }
-inline int64_t paged_slot_floats(const PagedShape& shape) {
-  return align_up(kPagedHeads * paged_chunks(shape) * (padded_dim(shape.dim) + 2), 16);
+inline int64_t paged_slot_floats(const PagedShape& shape, int64_t chunk) {
+  return align_up(kPagedHeads * paged_chunks(shape, chunk) * (padded_dim(shape.dim) + 2), 16);
+}
+inline int64_t paged_partial_bytes(const PagedShape& shape, const PagedCut& cut, int64_t threads) {
+  return paged_slots(shape, cut, threads) * paged_slot_floats(shape, cut.chunk) * 4;
 }
 
-inline int64_t paged_scratch(const PagedShape& shape, const DeviceFacts& facts) {
-  const int64_t partials =
-      shape.dim > kMaxFastDim ? 0 : paged_slots(shape, facts.threads) * paged_slot_floats(shape) * 4;
-  return std::max(paged_reference_bytes(shape) * facts.threads, partials);
+// Enough for the fp32 kernel too where the bf16 one may run.
+inline int64_t paged_scratch(const OpCall& call, const DeviceFacts& facts) {
+  const PagedShape shape = paged_shape(call);
+  const int64_t reference = paged_reference_bytes(shape) * facts.threads;
+  if (shape.dim > kMaxFastDim) return reference;
+  int64_t partials = paged_partial_bytes(shape, simd_cut(shape), facts.threads);
+  if (paged_in_bf16(shape, call.inputs[0].dtype, call.inputs[1].dtype, facts))
+    partials = std::max(partials, paged_partial_bytes(shape, bf16_cut(), facts.threads));
+  return std::max(reference, partials);
 }
 
 }  // namespace headroom

@@ -1,0 +1,16 @@
+// Kernel of attention_paged with bf16 dot products, for queries, keys and values in bf16 and heads of at most
+// kMaxFastDim elements.
+#pragma once
+
+#include "ops/paged_attention/shape.h"
+
+namespace headroom {
+
+// Whether the processor has AVX512_BF16 and the build uses it. Thread-safe.
+bool paged_bf16_usable();
+
+// As paged_simd(). Scores, sums and results are in fp32; the softmax's numerators are rounded to bf16, the left operand
+// of the second product. A row's bits depend on its queries, keys and values alone.
+void paged_bf16(const PagedCall& call, int64_t threads);
+
+}  // namespace headroom

@@ -1,0 +1,43 @@
+// A chunk of keys and values, arranged once for all queries that attend to it with bf16 dot products.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/paged_attention/scratch.h"
+
+namespace headroom {
+
+// Queries and where their partial results go.
+struct Bf16Queries {
+  const uint16_t* q;  // `count` rows of the padded width
+  int64_t count;
+  float* const* o;        // of each query: [padded width]
+  float* const* maximum;  // in the base-2 domain
+  float* const* sum;
+};
+
+class Bf16Chunk {
+ public:
+  // scale and softcap as DecodeItem has them.
+  Bf16Chunk(int64_t dim, float scale, float softcap)
+      : dim_(dim), width_(padded_dim(dim)), scale_(scale), softcap_(softcap) {}
+
+  // Copies and arranges the keys and values of `count` positions, at most kPagedBf16Chunk.
+  void load(const uint16_t* const* k, const uint16_t* const* v, int64_t count);
+  // Computes the partial results of queries that see every key of the chunk. A query's bits don't depend on the others.
+  void attend(const Bf16Queries& queries) const;
+  // Copies one row's queries, `heads` of them, to rows of the padded width.
+  void copy_queries(const void* q, int64_t heads, uint16_t* to) const;
+  int64_t width() const { return width_; }
+
+ private:
+  static constexpr int64_t kElements = kPagedBf16Chunk * kMaxFastDim;
+
+  int64_t dim_, width_;
+  float scale_, softcap_;
+  int64_t count_ = 0;
+  alignas(64) uint16_t k_[kElements];  // [16 keys][pairs of elements][key]
+  alignas(64) uint16_t v_[kElements];  // [32 elements][pairs of keys][element]
+};
+
+}  // namespace headroom

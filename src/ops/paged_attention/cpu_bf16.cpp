@@ -1,0 +1,99 @@
+#include "ops/paged_attention/bf16.h"
+
+#include <numbers>
+
+#include "ops/cpu/avx512_bf16.h"
+#include "ops/cpu/instruction_set.h"
+#include "ops/paged_attention/bf16_tile.h"
+#include "ops/paged_attention/rows.h"
+
+#ifdef HEADROOM_HAS_AVX512
+
+namespace headroom {
+namespace {
+
+class Bf16Tile {
+ public:
+  static constexpr int64_t kRows = kPagedBf16Tile;
+  static bool together(int64_t) { return true; }
+
+  explicit Bf16Tile(const PagedCall& call) : call_(call), chunk_(call.shape.dim, scale_of(call), cap_of(call)) {}
+
+  void attend(const PagedItem& item, int64_t chunk) {
+    load(item, item.keys_from(chunk), item.keys_to(chunk));
+    alignas(64) uint16_t q[kPagedHeads * kMaxFastDim];
+    chunk_.copy_queries(item.q(), item.heads(), q);
+    Results results;
+    results.add(item, chunk);
+    chunk_.attend({q, results.count, results.o.data(), results.maximum.data(), results.sum.data()});
+  }
+  void add_row(const PagedItem& item) {
+    chunk_.copy_queries(item.q(), item.heads(), queries_ + rows_ * item.heads() * chunk_.width());
+    ++rows_;
+  }
+  void attend_together(const PagedItem* const* items, int64_t chunk) {
+    load(*items[0], chunk * kPagedBf16Chunk, (chunk + 1) * kPagedBf16Chunk);
+    Results results;
+    for (int64_t row = 0; row < rows_; ++row) results.add(*items[row], items[row]->own_chunk(chunk));
+    chunk_.attend({queries_, results.count, results.o.data(), results.maximum.data(), results.sum.data()});
+  }
+
+ private:
+  static constexpr int64_t kQueries = kPagedBf16Tile * kPagedHeads;
+
+  // Where the partial results of queries go.
+  struct Results {
+    int64_t count = 0;
+    std::array<float*, kQueries> o, maximum, sum;
+
+    void add(const PagedItem& item, int64_t chunk) {
+      for (int64_t head = 0; head < item.heads(); ++head, ++count) {
+        const auto at = static_cast<size_t>(count);
+        o[at] = item.o(chunk) + head * item.o_stride();
+        maximum[at] = item.maximum(chunk) + head * item.part_stride();
+        sum[at] = item.sum(chunk) + head * item.part_stride();
+      }
+    }
+  };
+
+  static float cap_of(const PagedCall& call) { return static_cast<float>(call.shape.softcap * std::numbers::log2e); }
+  static float scale_of(const PagedCall& call) {
+    const double cap = call.shape.softcap;
+    return static_cast<float>(cap > 0 ? call.shape.scale / cap : call.shape.scale * std::numbers::log2e);
+  }
+
+  // The keys and values of positions [from, to) of the item's sequence.
+  void load(const PagedItem& item, int64_t from, int64_t to) {
+    const PagedShape& shape = call_.shape;
+    std::array<const uint16_t*, kPagedBf16Chunk> k, v;
+    for (int64_t position = from; position < to; ++position) {
+      const int64_t first =
+          call_.pool_row(item.owner(), position) * shape.row_width() + item.kv_head() * shape.head_width;
+      k[static_cast<size_t>(position - from)] = static_cast<const uint16_t*>(call_.k) + first;
+      v[static_cast<size_t>(position - from)] = static_cast<const uint16_t*>(call_.v) + first;
+    }
+    chunk_.load(k.data(), v.data(), to - from);
+  }
+
+  const PagedCall& call_;
+  Bf16Chunk chunk_;
+  int64_t rows_ = 0;
+  alignas(64) uint16_t queries_[kQueries * kMaxFastDim];
+};
+
+}  // namespace
+
+bool paged_bf16_usable() { return instruction_set() >= InstructionSet::avx512_bf16; }
+
+void paged_bf16(const PagedCall& call, int64_t threads) { attend_paged<Bf16Tile>(call, bf16_cut(), threads); }
+
+}  // namespace headroom
+
+#else
+
+namespace headroom {
+bool paged_bf16_usable() { return false; }
+void paged_bf16(const PagedCall&, int64_t) {}
+}  // namespace headroom
+
+#endif

@@ -1,0 +1,174 @@
+// Attention of a few queries to a chunk of keys with AVX512_BF16 dot products. Keys are arranged so that a vector has
+// one pair of elements of 16 keys, values so that it has one pair of keys of 16 elements: neither product needs a sum
+// across lanes, and a query's sums are the same whatever queries are computed beside it.
+#include "ops/attention/bf16_vector.h"
+#include "ops/paged_attention/bf16_tile.h"
+
+#ifdef HEADROOM_HAS_AVX512
+
+namespace headroom {
+namespace {
+
+constexpr int kTogether = 4;                          // queries whose sums stay in registers
+constexpr int64_t kKeyGroups = kPagedBf16Chunk / 16;  // vectors of keys
+constexpr int64_t kKeyPairs = kPagedBf16Chunk / 2;
+
+HEADROOM_AVX512_BF16 inline __m512bh pair_of(const uint16_t* at) {
+  int32_t pair;
+  __builtin_memcpy(&pair, at, sizeof(pair));
+  return as_bf16(_mm512_set1_epi32(pair));
+}
+
+// Stores 16 keys, of which the first `count` exist, as pairs of elements.
+HEADROOM_AVX512_BF16 void load_keys(const uint16_t* const* k, int64_t count, int64_t dim, uint16_t* to) {
+  for (int64_t first = 0; first < dim; first += 32, to += 32 * 16) {
+    const __mmask32 mask = first_words(dim - first);
+    __m512i block[16];
+#pragma GCC unroll 16
+    for (int64_t key = 0; key < 16; ++key)
+      block[key] = key < count ? _mm512_maskz_loadu_epi16(mask, k[key] + first) : _mm512_setzero_si512();
+    transpose16(block);
+#pragma GCC unroll 16
+    for (int64_t pair = 0; pair < 16; ++pair) _mm512_store_si512(to + pair * 32, block[pair]);
+  }
+}
+
+// Stores values as pairs of keys; those from `count` on are zeros.
+HEADROOM_AVX512_BF16 void load_values(const uint16_t* const* v, int64_t count, int64_t dim, uint16_t* to) {
+  for (int64_t first = 0; first < dim; first += 32, to += 32 * kPagedBf16Chunk) {
+    const __mmask32 mask = first_words(dim - first);
+    for (int64_t key = 0; key < count; key += 2) {
+      const __m512i even = _mm512_maskz_loadu_epi16(mask, v[key] + first);
+      const __m512i odd = key + 1 < count ? _mm512_maskz_loadu_epi16(mask, v[key + 1] + first) : _mm512_setzero_si512();
+      const PairRow row = interleave_rows(even, odd);
+      _mm512_store_si512(to + key * 16, row.first);
+      _mm512_store_si512(to + kPagedBf16Chunk * 16 + key * 16, row.second);
+    }
+  }
+}
+
+struct Arranged {
+  const uint16_t* k;
+  const uint16_t* v;
+  int64_t width, count;
+  float scale, softcap;
+  __mmask16 seen[kKeyGroups];  // the keys that exist
+};
+
+// The scores of kQueries queries, `width` elements apart.
+template <int kQueries>
+HEADROOM_AVX512_BF16 [[gnu::always_inline]] inline void score(const Arranged& chunk, const uint16_t* q,
+                                                              __m512 (&scores)[kQueries][kKeyGroups]) {
+#pragma GCC unroll 4
+  for (auto& of : scores) {
+#pragma GCC unroll 4
+    for (__m512& sums : of) sums = _mm512_setzero_ps();
+  }
+  for (int64_t pair = 0; pair < chunk.width / 2; ++pair) {
+    __m512bh keys[kKeyGroups];
+#pragma GCC unroll 4
+    for (int64_t group = 0; group < kKeyGroups; ++group)
+      keys[group] = as_bf16(_mm512_load_si512(chunk.k + group * 16 * chunk.width + pair * 32));
+#pragma GCC unroll 4
+    for (int query = 0; query < kQueries; ++query) {
+      const __m512bh elements = pair_of(q + query * chunk.width + 2 * pair);
+#pragma GCC unroll 4
+      for (int64_t group = 0; group < kKeyGroups; ++group)
+        scores[query][group] = _mm512_dpbf16_ps(scores[query][group], elements, keys[group]);
+    }
+  }
+}
+
+// scores -> numerators in bf16; stores the largest score and the sum of the numerators.
+HEADROOM_AVX512_BF16 [[gnu::always_inline]] inline void exponentiate(const Arranged& chunk,
+                                                                     const __m512 (&found)[kKeyGroups],
+                                                                     uint16_t* numerators, float* maximum, float* sum) {
+  const __m512 scale = _mm512_set1_ps(chunk.scale), hidden = _mm512_set1_ps(-1e30f);
+  __m512 scores[kKeyGroups], largest = hidden, total = _mm512_setzero_ps();
+#pragma GCC unroll 4
+  for (int64_t group = 0; group < kKeyGroups; ++group) {
+    scores[group] = _mm512_mul_ps(found[group], scale);
+    if (chunk.softcap > 0) scores[group] = _mm512_mul_ps(fast_tanh(scores[group]), _mm512_set1_ps(chunk.softcap));
+    largest = _mm512_mask_max_ps(largest, chunk.seen[group], largest, scores[group]);
+  }
+  *maximum = _mm512_reduce_max_ps(largest);
+  largest = _mm512_set1_ps(*maximum);
+#pragma GCC unroll 4
+  for (int64_t group = 0; group < kKeyGroups; ++group) {
+    scores[group] = _mm512_maskz_mov_ps(chunk.seen[group], exp2_for_bf16(_mm512_sub_ps(scores[group], largest)));
+    total = _mm512_add_ps(total, scores[group]);
+  }
+  *sum = _mm512_reduce_add_ps(total);
+#pragma GCC unroll 2
+  for (int64_t half = 0; half < kKeyGroups / 2; ++half)
+    _mm512_store_si512(numerators + half * 32, narrow_row(scores[2 * half], scores[2 * half + 1]));
+}
+
+// o[kQueries][32 elements from `first`] = numerators times values.
+template <int kQueries>
+HEADROOM_AVX512_BF16 inline void weigh(const Arranged& chunk, const uint16_t* numerators, int64_t first,
+                                       float* const* o) {
+  const uint16_t* const values = chunk.v + first * kPagedBf16Chunk;
+  __m512 low[kQueries], high[kQueries];
+#pragma GCC unroll 4
+  for (int query = 0; query < kQueries; ++query) low[query] = high[query] = _mm512_setzero_ps();
+  for (int64_t pair = 0; pair < (chunk.count + 1) / 2; ++pair) {
+    const __m512bh left = as_bf16(_mm512_load_si512(values + pair * 32));
+    const __m512bh right = as_bf16(_mm512_load_si512(values + kPagedBf16Chunk * 16 + pair * 32));
+#pragma GCC unroll 4
+    for (int query = 0; query < kQueries; ++query) {
+      const __m512bh weight = pair_of(numerators + query * kPagedBf16Chunk + 2 * pair);
+      low[query] = _mm512_dpbf16_ps(low[query], weight, left);
+      high[query] = _mm512_dpbf16_ps(high[query], weight, right);
+    }
+  }
+#pragma GCC unroll 4
+  for (int query = 0; query < kQueries; ++query) {
+    _mm512_storeu_ps(o[query] + first, low[query]);
+    _mm512_storeu_ps(o[query] + first + 16, high[query]);
+  }
+}
+
+template <int kQueries>
+HEADROOM_AVX512_BF16 void attend_queries(const Arranged& chunk, const Bf16Queries& of, int64_t first) {
+  static_assert(kKeyGroups == 4 && kTogether == 4, "as far as loops are unrolled");
+  __m512 scores[kQueries][kKeyGroups];
+  score<kQueries>(chunk, of.q + first * chunk.width, scores);
+  alignas(64) uint16_t numerators[kQueries * kPagedBf16Chunk];
+#pragma GCC unroll 4
+  for (int query = 0; query < kQueries; ++query)
+    exponentiate(chunk, scores[query], numerators + query * kPagedBf16Chunk, of.maximum[first + query],
+                 of.sum[first + query]);
+  for (int64_t element = 0; element < chunk.width; element += 32)
+    weigh<kQueries>(chunk, numerators, element, of.o + first);
+}
+
+}  // namespace
+
+HEADROOM_AVX512_BF16 void Bf16Chunk::load(const uint16_t* const* k, const uint16_t* const* v, int64_t count) {
+  count_ = count;
+  for (int64_t group = 0; group < kKeyGroups; ++group)
+    load_keys(k + group * 16, count - group * 16, dim_, k_ + group * 16 * width_);
+  load_values(v, count, dim_, v_);
+}
+
+HEADROOM_AVX512_BF16 void Bf16Chunk::attend(const Bf16Queries& queries) const {
+  Arranged chunk{k_, v_, width_, count_, scale_, softcap_, {}};
+  for (int64_t group = 0; group < kKeyGroups; ++group) {
+    const int64_t keys = std::clamp<int64_t>(count_ - group * 16, 0, 16);
+    chunk.seen[group] = static_cast<__mmask16>((1u << keys) - 1);
+  }
+  int64_t first = 0;
+  for (; first + kTogether <= queries.count; first += kTogether) attend_queries<kTogether>(chunk, queries, first);
+  if (queries.count - first == 3) return attend_queries<3>(chunk, queries, first);
+  if (queries.count - first == 2) return attend_queries<2>(chunk, queries, first);
+  if (queries.count - first == 1) attend_queries<1>(chunk, queries, first);
+}
+
+HEADROOM_AVX512_BF16 void Bf16Chunk::copy_queries(const void* q, int64_t heads, uint16_t* to) const {
+  stage_rows(q, dim_, heads, heads, dim_, to, width_);
+}
+
+}  // namespace headroom
+
+#endif

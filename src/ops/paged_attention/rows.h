@@ -1,0 +1,98 @@
+// How the kernels of attention_paged divide a call among the threads.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "base/threads.h"
+#include "ops/paged_attention/item.h"
+
+namespace headroom {
+
+// Rows of one sequence at consecutive positions, with the same heads of each. `Tile` computes:
+//   explicit Tile(const PagedCall&)
+//   void attend(const PagedItem& item, int64_t chunk): one of the item's chunks by itself
+//   void add_row(const PagedItem& item): a row whose chunks are attended together with those of the others
+//   void attend_together(const PagedItem* const* items, int64_t chunk): the sequence's chunk, of which all rows that
+//     were added, in this order, see every key
+//   static constexpr int64_t kRows: the most rows
+//   static bool together(int64_t dim): whether rows are attended together at all
+// A row's bits don't depend on which of the two computes a chunk.
+template <typename Tile>
+class PagedRows {
+ public:
+  PagedRows(const PagedCall& call, const PagedCut& cut, int64_t row, int64_t rows, int64_t part, float* slots)
+      : rows_(rows), tile_(call) {
+    const int64_t parts = paged_parts(call.shape), floats = paged_slot_floats(call.shape, cut.chunk);
+    for (int64_t i = 0; i < rows; ++i) {
+      items_[index(i)].emplace(call, cut.chunk, (row + i) * parts + part, slots + i * floats);
+      pointers_[index(i)] = &item(i);
+    }
+    if (rows == 1 || !Tile::together(call.shape.dim)) return;
+    // The window of the last row begins latest, and that of the first row ends earliest.
+    begin_ = item(rows - 1).whole_begin(), end_ = std::max(begin_, item(0).whole_end());
+  }
+
+  void run() {
+    if (begin_ < end_)
+      for (int64_t i = 0; i < rows_; ++i) tile_.add_row(item(i));
+    for (int64_t chunk = begin_; chunk < end_; ++chunk) tile_.attend_together(pointers_.data(), chunk);
+    for (int64_t i = 0; i < rows_; ++i) {
+      const int64_t chunks = item(i).chunks(), begin = item(i).own_chunk(begin_), end = item(i).own_chunk(end_);
+      for (int64_t chunk = 0; chunk < chunks; ++chunk)
+        if (chunk < begin || chunk >= end) tile_.attend(item(i), chunk);
+      item(i).join();
+    }
+  }
+
+ private:
+  static size_t index(int64_t i) { return static_cast<size_t>(i); }
+  const PagedItem& item(int64_t i) const { return *items_[index(i)]; }
+
+  int64_t rows_;
+  int64_t begin_ = 0, end_ = 0;  // the chunks that every row sees whole
+  std::array<std::optional<PagedItem>, Tile::kRows> items_;
+  std::array<const PagedItem*, Tile::kRows> pointers_{};
+  Tile tile_;
+};
+
+// For few items: the threads divide the chunks of all items.
+template <typename Tile>
+void share_paged_chunks(const PagedCall& call, const PagedCut& cut, int64_t items, float* slots) {
+  const int64_t floats = paged_slot_floats(call.shape, cut.chunk), most = paged_chunks(call.shape, cut.chunk);
+  parallel_for(items * most, 1, [&](int64_t begin, int64_t end, int) {
+    Tile tile(call);
+    for (int64_t index = begin; index < end; ++index) {
+      // Sorted by chunk first, so that the threads get about the same number of chunks that exist.
+      const PagedItem item(call, cut.chunk, index % items, slots + index % items * floats);
+      if (index / items < item.chunks()) tile.attend(item, index / items);
+    }
+  });
+  parallel_for(items, 4, [&](int64_t begin, int64_t end, int) {
+    for (int64_t index = begin; index < end; ++index) PagedItem(call, cut.chunk, index, slots + index * floats).join();
+  });
+}
+
+// `threads`: the number that the scratch was booked for.
+template <typename Tile>
+void attend_paged(const PagedCall& call, const PagedCut& cut, int64_t threads) {
+  const int64_t items = call.shape.rows * paged_parts(call.shape);
+  auto* const slots = reinterpret_cast<float*>(call.scratch);
+  if (items <= paged_slots(call.shape, cut, threads)) return share_paged_chunks<Tile>(call, cut, items, slots);
+  const int64_t parts = paged_parts(call.shape), tiles = (call.shape.rows + cut.rows - 1) / cut.rows * parts;
+  const int64_t each = (tiles + threads - 1) / threads;
+  parallel_for(each * threads, each, [&](int64_t begin, int64_t end, int thread) {
+    for (int64_t index = begin; index < end; ++index) {
+      // Later rows of a sequence see more keys: a thread's tiles are spread over the rows.
+      const int64_t tile = index % each * threads + index / each, first = tile / parts * cut.rows;
+      float* const slots_of = slots + thread * cut.rows * paged_slot_floats(call.shape, cut.chunk);
+      const int64_t stop = std::min(first + cut.rows, tile < tiles ? call.shape.rows : 0);
+      for (int64_t row = first, count = 0; row < stop; row += count) {
+        count = rows_in_turn(call, row, stop);
+        PagedRows<Tile>(call, cut, row, count, tile % parts, slots_of).run();
+      }
+    }
+  });
+}
+
+}  // namespace headroom
