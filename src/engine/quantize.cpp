@@ -66,7 +66,8 @@ float scale_on_grid(int bits, std::span<const float> values) {
 // The storage of each weight that is quantized, by its name.
 std::map<std::string, Storage> coded_weights(const ModelSpec& spec, const std::string& kind) {
   Graph graph = build_training_forward(spec, 1, 1);
-  quantize_weights(graph, graph.find_program("forward"), stored_kind(kind), nullptr);
+  run_pass(kQuantizeWeights, graph, false, nullptr,
+           [&](Graph& g) { quantize_weights(g, g.find_program("forward"), stored_kind(kind), nullptr); });
   std::map<std::string, Storage> coded;
   for (const Value& value : graph.values)
     if (value.persistent && !value.type.storage.dense()) coded[value.name] = value.type.storage;

@@ -13,8 +13,8 @@ namespace headroom {
 enum class ProductRows : uint8_t { any, invariant };
 
 // Applies it to `programs` of a graph that has a program "load", to which the host's buffer is added. The first of them
-// has every weight. `slots`: adapter slots of a server's steps.
+// has every weight. `slots`: adapter slots of a server's steps. `verify`: the graph is checked after every pass.
 Graph finished_generation(const PlanRequest& request, Graph graph, std::span<const std::string> programs,
-                          ProductRows rows, const LoraSlots& slots = {});
+                          ProductRows rows, const LoraSlots& slots, bool verify);
 
 }  // namespace headroom

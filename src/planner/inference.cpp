@@ -27,13 +27,13 @@ std::vector<EvaluationSize> evaluation_sizes(const PlanRequest& request) {
 }  // namespace
 
 Plan plan_evaluation(const PlanRequest& request) {
-  const Graph assembled = assemble_evaluation(request);
+  const Graph assembled = assemble_evaluation(request, true);
   const std::vector<EvaluationSize> sizes = evaluation_sizes(request);
-  const auto variant = [&](size_t which) {
+  const auto variant = [&](size_t which, bool verify) {
     const EvaluationSize& size = sizes[which];
     Variant out{assembled, size.batch, size.chunk, {{"evaluate", 1, accumulation_steps(request, size.batch)}}};
-    set_micro_batch(out.graph, size.batch);
-    set_loss_chunk(out.graph, size.chunk);
+    run_pass(kMicroBatch, out.graph, verify, nullptr, [&](Graph& graph) { set_micro_batch(graph, size.batch); });
+    run_pass(kChunkedLoss, out.graph, verify, nullptr, [&](Graph& graph) { set_loss_chunk(graph, size.chunk); });
     return out;
   };
   return place_weights(request, sizes.size(), variant, "evaluate");
@@ -42,9 +42,9 @@ Plan plan_evaluation(const PlanRequest& request) {
 Plan plan_generation(const PlanRequest& request, const GenerationWork& work, std::span<const int64_t> chunks,
                      const std::function<Graph(int64_t chunk)>& build) {
   const std::vector<std::string> programs{"prefill", "decode"};
-  const auto variant = [&](size_t which) {
+  const auto variant = [&](size_t which, bool verify) {
     const int64_t chunk = chunks[which], parts = (work.prompt_tokens + chunk - 1) / chunk;
-    return Variant{finished_generation(request, build(chunk), programs, ProductRows::any),
+    return Variant{finished_generation(request, build(chunk), programs, ProductRows::any, {}, verify),
                    1,
                    chunk,
                    {{"prefill", parts, 1}, {"decode", work.new_tokens, 1}}};

@@ -13,6 +13,7 @@
 #include "passes/norm_casts.h"
 #include "passes/norm_sums.h"
 #include "planner/assemble.h"
+#include "planner/steps.h"
 
 namespace headroom {
 
@@ -84,21 +85,6 @@ static_assert(kOrder.size() == Candidate::kTechniques, "planner/technique.h says
 // Names that the command line knows and later versions will support.
 constexpr std::string_view kLater[] = {"fuse-elementwise", "optimizer-8bit", "paged-optimizer", "shard",
                                        "ring-attention",   "paged-kv"};
-
-// Steps between the techniques' passes.
-constexpr PassInfo kAutodiff{"autodiff", PassStage::model, TechniqueKind::exact,
-                             "the training step's backward pass and its updates"};
-constexpr PassInfo kLowRankProducts{"low-rank-products", PassStage::schedule, TechniqueKind::exact,
-                                    "the thin products of adapters joined to their neighbours"};
-constexpr PassInfo kNormCasts{"norm-casts", PassStage::schedule, TechniqueKind::exact,
-                              "norms on a GPU that write the bf16 copy which products read"};
-constexpr PassInfo kNormSums{"norm-sums", PassStage::schedule, TechniqueKind::exact,
-                             "norms on a GPU that add what they join"};
-constexpr PassInfo kNarrowLogits{"narrow-logits", PassStage::schedule, TechniqueKind::lossy,
-                                 "logits in bf16 on a GPU, where products are in bf16"};
-constexpr PassInfo kAttentionKernels{"attention-kernels", PassStage::schedule, TechniqueKind::reassociating,
-                                     "attention by cuDNN or our own kernels, as the profile measured them"};
-constexpr PassInfo kCompact{"compact", PassStage::schedule, TechniqueKind::exact, "what is dead is dropped"};
 
 void run_model_passes(Assembly& assembly, const PlanRequest& request, const Candidate& candidate, bool verify,
                       std::vector<PassTrace>* trace) {
@@ -204,12 +190,12 @@ Graph assemble_training(const PlanRequest& request, const Candidate& candidate, 
   return assemble(begin_assembly(request, true), request, candidate, verify, trace);
 }
 
-Graph assemble_evaluation(const PlanRequest& request) {
+Graph assemble_evaluation(const PlanRequest& request, bool verify) {
   Candidate asked;
   for (const PipelinePart part : {PipelinePart::model, PipelinePart::products})
     for (const Technique* technique : techniques_of(part))
       if (technique->choices) asked[*technique] = technique->choices(request, asked).back();
-  return assemble(begin_assembly(request, false), request, asked, false, nullptr);
+  return assemble(begin_assembly(request, false), request, asked, verify, nullptr);
 }
 
 Graph expand(const Graph& assembled, const PlanRequest& request, const Candidate& candidate, bool verify,

@@ -28,7 +28,7 @@ void check_techniques(const PlanRequest& request);
 Graph assemble_training(const PlanRequest& request, const Candidate& candidate, bool verify = false,
                         std::vector<PassTrace>* trace = nullptr);
 // The same for evaluation: load and evaluate.
-Graph assemble_evaluation(const PlanRequest& request);
+Graph assemble_evaluation(const PlanRequest& request, bool verify = false);
 
 // The rest of the pipeline: compute passes, then placement passes.
 Graph expand(const Graph& assembled, const PlanRequest& request, const Candidate& candidate, bool verify = false,

@@ -96,18 +96,18 @@ class ServingPlanner {
     return request;
   }
 
-  // With all weights on the device.
-  Graph graph(const PlanRequest& request, const ServingSize& size) const {
+  // With all weights on the device. `verify`: checked after every pass, for the graph of a plan.
+  Graph graph(const PlanRequest& request, const ServingSize& size, bool verify) const {
     Graph built = question_.build(size);
     std::vector<std::string> steps;
     for (const Program& program : built.programs)
       if (program.name != "load") steps.push_back(program.name);
-    return finished_generation(request, std::move(built), steps, ProductRows::invariant, question_.lora);
+    return finished_generation(request, std::move(built), steps, ProductRows::invariant, question_.lora, verify);
   }
 
   ArenaParts parts(const ServingSize& size) const {
     const PlanRequest request = booked(size);
-    Graph graph = this->graph(request, size);
+    Graph graph = this->graph(request, size, false);
     if (at_) graph = placed({std::move(graph), size.rows, size.sequences, {}}, *at_);
     ArenaParts out{arenas_of(request, graph, at_.has_value()), {}};
     const Bindings bounds = graph.bounds();
@@ -190,9 +190,9 @@ class ServingPlanner {
   }
 
   // The work: prompts are read, and as many tokens generated, by as many sequences as the pool has room for.
-  Variant variant(const PlanRequest& request, const ServingSize& size) const {
+  Variant variant(const PlanRequest& request, const ServingSize& size, bool verify) const {
     constexpr int64_t kWork = 4096;
-    Variant out{graph(request, size), size.rows, size.sequences, {}};
+    Variant out{graph(request, size, verify), size.rows, size.sequences, {}};
     const int64_t room = size.blocks / question_.table_blocks(std::min(size.positions, kUsualPositions));
     const int64_t drawn = std::clamp<int64_t>(room, 1, size.sequences);
     out.work = {{step_of(out.graph, size.rows), std::max<int64_t>(1, kWork / size.rows), 1},
@@ -213,7 +213,7 @@ class ServingPlanner {
 
   SizedServing take(const ServingSize& size, int64_t least) const {
     const PlanRequest request = booked(size);
-    const Variant chosen = variant(request, size);
+    const Variant chosen = variant(request, size, true);
     SizedServing out{lay_out(request, chosen, timed(chosen)), size};
     HR_CHECK(out.plan.feasible, "a server of {} blocks takes {} bytes, more than was reckoned", size.blocks,
              out.plan.peak_bytes);
@@ -230,8 +230,8 @@ class ServingPlanner {
     out.plan.facts = request.facts;
     out.plan.process = request.process;
     out.plan.peak_bytes = out.plan.minimum_bytes = least;
-    const auto smallest = [&](size_t) { return variant(request, size); };
-    const std::string way = way_below(request, 1, smallest, timed(smallest(0)), least);
+    const auto smallest = [&](size_t, bool verify) { return variant(request, size, verify); };
+    const std::string way = way_below(request, 1, smallest, timed(smallest(0, false)), least);
     out.plan.cheapest_fix = fmt::format(
         "sequences shorter than the {} tokens of --max-model-len, weights in fewer bits (--precision "
         "bf16-true, --technique quantize-weights=int8){}{}",
@@ -246,13 +246,13 @@ class ServingPlanner {
   SizedServing below(std::optional<int64_t> known) const {
     const ServingSize smallest = all_sizes(least_positions()).back();
     const PlanRequest request = booked(smallest);
-    const Variant least = variant(request, smallest);
+    const Variant least = variant(request, smallest, true);
     std::optional<Below> best;
     for (const Placement& at : roomy_placements(request, least)) {
       std::optional<Below> found = ServingPlanner(request_, question_, at).sized();
       if (found && (!best || found->seconds < best->seconds)) best = found;
     }
-    const auto each = [&](size_t) { return least; };
+    const auto each = [&](size_t, bool) { return least; };
     SizedServing out = best ? ServingPlanner(request_, question_, best->at).laid_out(best->size)
                             : SizedServing{place_weights(request, 1, each, timed(least)), smallest};
     if (best) out.plan.minimum_bytes = least_below(request, least);
@@ -272,7 +272,8 @@ class ServingPlanner {
     if (!holds(sizes.back())) return {};
     Below out{filled(lengthened(largest(sizes)), 1), *at_};
     const PlanRequest request = booked(out.size);
-    if (const auto fastest = fastest_placement(request, variant(request, out.size), out.seconds)) out.at = *fastest;
+    if (const auto fastest = fastest_placement(request, variant(request, out.size, false), out.seconds))
+      out.at = *fastest;
     return out;
   }
 
@@ -280,7 +281,7 @@ class ServingPlanner {
   SizedServing laid_out(const ServingSize& least) const {
     for (const ServingSize& size : {filled(least, 2), least}) {
       const PlanRequest request = booked(size);
-      const Variant chosen = variant(request, size);
+      const Variant chosen = variant(request, size, true);
       SizedServing out{lay_out(request, chosen, *at_, timed(chosen)), size};
       if (out.plan.feasible) return out;
     }

@@ -9,7 +9,6 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "cost/stream_timeline.h"
-#include "ir/verify.h"
 #include "memory/arenas.h"
 #include "passes/prefetch.h"
 #include "passes/qat.h"
@@ -58,7 +57,6 @@ Plan describe(const PlanRequest& request, const Variant& variant) {
 
 // Assigns offsets to a variant and emits it; feasible if it fits.
 Plan lay_out_by(const PlanRequest& request, const Variant& variant, const std::string& timed, bool searched) {
-  verify_or_throw(variant.graph, "place-weights");
   Plan plan = describe(request, variant);
   const Liveness liveness = liveness_of(request, variant.graph);
   emit_programs(variant.graph, variant.graph.bounds(), liveness, assign(request, liveness, searched), request, plan);
@@ -201,14 +199,13 @@ void report(const PlanRequest& request, const Placement& at, int64_t resident, d
 
 class WeightPlacer {
  public:
-  WeightPlacer(const PlanRequest& request, size_t count, const std::function<Variant(size_t)>& variant,
-               const std::string& timed)
+  WeightPlacer(const PlanRequest& request, size_t count, const Variants& variant, const std::string& timed)
       : request_(request), count_(count), variant_(variant), timed_(timed), choices_(request) {}
 
   // All weights on the device; the least that takes, if nothing fits.
   std::optional<Plan> stay() {
     for (size_t i = 0; i < count_ && choices_.may_stay(); ++i) {
-      Plan plan = lay_out_by(request_, variant_(i), timed_, false);
+      Plan plan = lay_out_by(request_, variant_(i, true), timed_, false);
       least_ = std::min(least_, plan.minimum_bytes);
       if (plan.feasible) return plan;
     }
@@ -220,7 +217,7 @@ class WeightPlacer {
     least_ = std::min(least_, least);
     for (size_t i = 0; i < count_; ++i) consider(i);
     find_least();
-    Plan plan = best_ ? lay_out(request_, variant_(best_->variant), best_->at, timed_) : refusal();
+    Plan plan = best_ ? lay_out(request_, variant_(best_->variant, true), best_->at, timed_) : refusal();
     plan.minimum_bytes = least_;
     return plan;
   }
@@ -246,14 +243,14 @@ class WeightPlacer {
   void consider(size_t which) {
     if (choices_.tiers().empty()) return;
     double seconds = 0;
-    const std::optional<Placement> at = choices_.fastest(variant_(which), seconds);
+    const std::optional<Placement> at = choices_.fastest(variant_(which, false), seconds);
     if (at && (!best_ || seconds < best_->seconds)) best_ = {which, *at, seconds};
   }
 
   // The least of the device within the other budgets; for each lower tier the least within the device's budget, or what
   // that least needs there.
   void find_least() {
-    const Variant variant = variant_(count_ - 1);
+    const Variant variant = variant_(count_ - 1, false);
     const int64_t depth = choices_.depths().front();
     for (const Tier tier : choices_.tiers()) {
       const PlacementChoices::Choice roomiest = choices_.least(variant, tier, depth);
@@ -264,7 +261,7 @@ class WeightPlacer {
   }
 
   Plan refusal() const {
-    Plan plan = describe(request_, variant_(count_ - 1));
+    Plan plan = describe(request_, variant_(count_ - 1, false));
     plan.peak_bytes = least_;
     for (const Tier tier : choices_.tiers())
       plan.below(tier).budget_bytes = request_.budgets().of(tier), plan.below(tier).peak_bytes = least_below_.of(tier);
@@ -273,7 +270,7 @@ class WeightPlacer {
 
   const PlanRequest& request_;
   size_t count_;
-  const std::function<Variant(size_t)>& variant_;
+  const Variants& variant_;
   const std::string& timed_;
   const PlacementChoices choices_;
   std::optional<Best> best_;
@@ -283,8 +280,8 @@ class WeightPlacer {
 
 }  // namespace
 
-std::string way_below(const PlanRequest& request, size_t count, const std::function<Variant(size_t)>& variant,
-                      const std::string& timed, int64_t known) {
+std::string way_below(const PlanRequest& request, size_t count, const Variants& variant, const std::string& timed,
+                      int64_t known) {
   std::string least;
   if (pin(request, kOffloadParameters.name) == "off") return least;
   for (const Tier tier : kLowerTiers) {
@@ -300,18 +297,19 @@ std::string way_below(const PlanRequest& request, size_t count, const std::funct
 }
 
 int64_t least_below(const PlanRequest& request, const Variant& variant) {
-  const auto each = [&](size_t) { return variant; };
+  const auto each = [&](size_t, bool) { return variant; };
   return WeightPlacer(request, 1, each, {}).least();
 }
 
-Graph placed(const Variant& variant, const Placement& at) {
+Graph placed(const Variant& variant, const Placement& at, bool verify) {
   Graph graph = variant.graph;
-  if (at.layers > 0) offload_parameters(graph, at.tier, at.layers, at.depth);
+  if (at.layers > 0)
+    run_pass(kOffloadParameters, graph, verify, nullptr,
+             [&](Graph& g) { offload_parameters(g, at.tier, at.layers, at.depth); });
   return graph;
 }
 
-Plan place_weights(const PlanRequest& request, size_t count, const std::function<Variant(size_t)>& variant,
-                   const std::string& timed) {
+Plan place_weights(const PlanRequest& request, size_t count, const Variants& variant, const std::string& timed) {
   Plan plan = WeightPlacer(request, count, variant, timed).run();
   if (plan.feasible) return plan;
   plan.cheapest_fix = way_below(request, count, variant, timed, plan.minimum_bytes);
@@ -355,7 +353,7 @@ Plan lay_out(const PlanRequest& request, const Variant& variant, const Placement
   const TierBytes resident = assign(request, liveness_of(request, variant.graph), true).peaks;
   const double seconds = seconds_of(request, variant.graph, {timed, 1, 1});
   Variant moved = variant;
-  moved.graph = placed(variant, at);
+  moved.graph = placed(variant, at, true);
   Plan plan = lay_out_by(request, moved, timed, true);
   report(request, at, resident.device, seconds, plan);
   return plan;

@@ -25,6 +25,10 @@ struct Variant {
   std::vector<ProgramRuns> work;
 };
 
+// Makes one of several variants. `verify`: its graph is checked after every pass, as that of a plan is; those that are
+// only compared are not. lay_out() takes what was made for a plan.
+using Variants = std::function<Variant(size_t which, bool verify)>;
+
 // The placement of the weights of some layers.
 struct Placement {
   Tier tier = Tier::host;
@@ -32,23 +36,22 @@ struct Placement {
   int64_t depth = 0;   // of the prefetch
 };
 
-// The variant with its weights in this placement.
-Graph placed(const Variant& variant, const Placement& at);
+// The variant with its weights in this placement; `verify` as above.
+Graph placed(const Variant& variant, const Placement& at, bool verify = false);
 
 // The first of `count` variants (most memory first) that fits. If none does and a lower tier has a budget, the weights
 // of some layers are kept there: for every variant, tier and depth of prefetch the fewest layers that fit, and of these
 // the plan that is fastest for the work. `timed` names the program for plan.step_seconds. The pins offload-parameters
 // and prefetch of the request are honoured. Infeasible plans give the least budget of each tier, and what a tier that
 // the request lacks would change. Throws Error(usage) for pins that cannot be honoured.
-Plan place_weights(const PlanRequest& request, size_t count, const std::function<Variant(size_t)>& variant,
-                   const std::string& timed);
+Plan place_weights(const PlanRequest& request, size_t count, const Variants& variant, const std::string& timed);
 
 // The least budget of the device with the variant's weights in lower tiers.
 int64_t least_below(const PlanRequest& request, const Variant& variant);
 // What a tier that the request lacks would change if nothing fits without it: "--disk-memory DIR:BYTES would need SIZE"
 // or "--memory BYTES with --disk-memory DIR:BYTES"; empty if nothing would. `known` is the least budget without it.
-std::string way_below(const PlanRequest& request, size_t count, const std::function<Variant(size_t)>& variant,
-                      const std::string& timed, int64_t known);
+std::string way_below(const PlanRequest& request, size_t count, const Variants& variant, const std::string& timed,
+                      int64_t known);
 
 // For each tier and each of the small depths of prefetch that pins allow, the placement that needs least of the device.
 // Throws Error(usage) for pins that cannot be honoured.
