@@ -65,15 +65,17 @@ KernelOffer grad_kernel(const KernelSpec& spec, const DeviceFacts& facts, GradRu
   const AttentionShape shape = attention_shape(spec.call());
   const OptionalInputs places(spec.attrs, spec.inputs.size(), true);
   const DropoutAttrs dropout(spec.attrs);
-  return {kernel_of([=](const KernelCall& call) {
-            check_team(facts);
-            const auto in = [&](size_t i) { return call.inputs[i].data; };
-            run({shape, call.inputs[0].dtype, facts.threads, in(0), in(1), in(2), in(3), call.inputs[4].as<float>(),
-                 in(5), call.outputs[0].data, call.outputs[1].data, call.outputs[2].data, call.scratch.data(),
-                 places.mask > 0 ? mask_of(call.inputs[places.mask]) : RowMask{},
-                 dropout_of(dropout, call, places.hyper, shape.batch * shape.heads * shape.queries)});
-          }),
-          {}};
+  return {
+      kernel_of([=](const KernelCall& call) {
+        check_team(facts);
+        using Inputs = AttentionGradInputs;
+        const auto in = [&](size_t i) { return call.inputs[i].data; };
+        run({shape, call.inputs[0].dtype, facts.threads, in(Inputs::q), in(Inputs::k), in(Inputs::v), in(Inputs::o),
+             call.inputs[Inputs::lse].as<float>(), in(Inputs::cotangent), call.outputs[0].data, call.outputs[1].data,
+             call.outputs[2].data, call.scratch.data(), places.mask > 0 ? mask_of(call.inputs[places.mask]) : RowMask{},
+             dropout_of(dropout, call, places.hyper, shape.batch * shape.heads * shape.queries)});
+      }),
+      {}};
 }
 
 // Why the SIMD kernels refuse, or empty.

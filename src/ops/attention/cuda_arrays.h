@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/attention/cuda_kernels.h"
+#include "ops/attention/shape.h"
 #include "ops/cuda/kernel.h"
 
 namespace headroom {
@@ -14,10 +15,19 @@ inline cuda::AttentionArrays attention_arrays(const KernelCall& call) {
 
 // For `attention_grad` (q, k, v, o, lse, do, ...; dq, dk, dv).
 inline cuda::AttentionGradArrays attention_grad_arrays(const KernelCall& call) {
+  using Inputs = AttentionGradInputs;
   const auto in = [&](size_t i) { return call.inputs[i].data; };
   const auto out = [&](size_t i) { return call.outputs[i].data; };
-  return {in(0), in(1),  in(2),  in(3),  call.inputs[4].as<float>(),
-          in(5), out(0), out(1), out(2), reinterpret_cast<float*>(call.scratch.data())};
+  return {in(Inputs::q),
+          in(Inputs::k),
+          in(Inputs::v),
+          in(Inputs::o),
+          call.inputs[Inputs::lse].as<float>(),
+          in(Inputs::cotangent),
+          out(0),
+          out(1),
+          out(2),
+          reinterpret_cast<float*>(call.scratch.data())};
 }
 
 }  // namespace headroom

@@ -172,11 +172,12 @@ class AttentionGrad final : public Op {
     check_inputs(name(), inputs, attrs.real("dropout", 0) > 0 ? 7 : 6, 1);
     check_self_attention(name(), inputs, attrs);
     check_optional(name(), inputs, attrs, true);
-    check_same(name(), "o", inputs[3], inputs[0]);
-    check_same(name(), "lse", inputs[4], lse_type(inputs[0], attrs));
-    check_same(name(), "do", inputs[5], inputs[0]);
+    check_same(name(), "o", inputs[AttentionGradInputs::o], inputs[AttentionGradInputs::q]);
+    check_same(name(), "lse", inputs[AttentionGradInputs::lse], lse_type(inputs[AttentionGradInputs::q], attrs));
+    check_same(name(), "do", inputs[AttentionGradInputs::cotangent], inputs[AttentionGradInputs::q]);
     const auto like = [](const Type& type) { return Type{type.dtype, type.shape}; };
-    return {like(inputs[0]), like(inputs[1]), like(inputs[2])};
+    return {like(inputs[AttentionGradInputs::q]), like(inputs[AttentionGradInputs::k]),
+            like(inputs[AttentionGradInputs::v])};
   }
   Work work(const OpCall& call) const override { return attention_work(call, Op::work(call), 5, 0); }
   CostClass cost_class() const override { return CostClass::attention_grad; }

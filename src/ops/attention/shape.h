@@ -18,6 +18,11 @@ struct RowMask {
   const int32_t* starts = nullptr;   // [batch, queries]; self-attention only
 };
 
+// The inputs of `attention_grad`, except those that not every call has.
+struct AttentionGradInputs {
+  enum : int { q, k, v, o, lse, cotangent };
+};
+
 // One attention call. Query t of a batch row is at position `offset + t` (offset is 0 except for cached attention) and
 // sees the keys [keys_begin(position), keys_end(position)).
 struct AttentionShape {
@@ -58,6 +63,9 @@ struct AttentionShape {
     return causal ? std::clamp<int64_t>(position + 1, 0, end) : end;
   }
 };
+
+// The queries of `attention`, `attention_grad`, `attention_cached` or `attention_paged`.
+inline const ConcreteType& queries_of(const OpCall& call) { return call.inputs[0]; }
 
 // The shape of `attention` (q, k, v), `attention_grad` (q, k, v, ...) or `attention_cached` (q, kcache, vcache, ...),
 // for types that infer() has accepted.

@@ -83,17 +83,17 @@ class LinearCrossEntropy final : public Op {
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     const size_t bias = attrs.integer("bias") != 0 ? 1 : 0, count = inputs.size() - bias;
-    HR_CHECK(inputs.size() >= bias && (count == 4 || count == 5), "linear_cross_entropy takes 4 or 5 inputs, not {}",
-             count);
+    HR_CHECK(inputs.size() >= bias && (count == LossInputs::scale || count == LossInputs::scale + 1),
+             "linear_cross_entropy takes 4 or 5 inputs, not {}", count);
     check_operands(name(), inputs, attrs);
     check_accumulate(name(), attrs, "accumulate");
-    check_exact(name(), "the accumulator", inputs[3], loss_accumulator_type(attrs));
+    check_exact(name(), "the accumulator", inputs[LossInputs::losses], loss_accumulator_type(attrs));
     if (bias != 0) check_bias(name(), inputs, attrs);
-    if (count == 5) check_exact(name(), "the scale", inputs[4], scale_type());
-    return {inputs[3]};
+    if (count > LossInputs::scale) check_exact(name(), "the scale", inputs[LossInputs::scale], scale_type());
+    return {inputs[LossInputs::losses]};
   }
 
-  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 3, true}}; }
+  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, LossInputs::losses, true}}; }
   Work work(const OpCall& call) const override { return loss_work(call, 1); }
   bool by_rows() const override { return true; }
   CostClass cost_class() const override { return CostClass::loss; }
@@ -105,33 +105,37 @@ class LinearCrossEntropy final : public Op {
   // replaces the forward node.
   void vjp(VjpContext& context) const override {
     const bool bias = context.attrs().integer("bias") != 0;
-    HR_CHECK(context.node().inputs.size() == 5 + size_t{bias},
+    HR_CHECK(operand(context.node(), "scale") != kNone,
              "linear_cross_entropy needs its scale input to be differentiated");
-    const bool trains = context.trains(1);
-    HR_CHECK(trains || !context.wants(1), "linear_cross_entropy: no gradient for a weight that is computed");
-    const bool trains_bias = bias && context.trains(5);
-    if (!trains && !trains_bias && !context.wants(0)) return;
+    const auto bias_at = static_cast<int>(context.node().inputs.size()) - 1;  // if there is one
+    const bool trains = context.trains(LossInputs::weight);
+    HR_CHECK(trains || !context.wants(LossInputs::weight),
+             "linear_cross_entropy: no gradient for a weight that is computed");
+    const bool trains_bias = bias && context.trains(bias_at);
+    if (!trains && !trains_bias && !context.wants(LossInputs::x)) return;
     Attrs attrs{{"layout", std::string(context.attrs().text("layout", "out_in"))},
                 {"chunk", context.attrs().integer("chunk")},
                 {"loss_accumulate", std::string(context.attrs().text("accumulate", "always"))},
                 {"train_weight", int64_t{trains}}};
-    if (trains) attrs.set("accumulate", std::string(context.accumulate(1)));
+    if (trains) attrs.set("accumulate", std::string(context.accumulate(LossInputs::weight)));
     if (context.attrs().has("softcap")) attrs.set("softcap", context.attrs().real("softcap"));
     if (context.attrs().has("shift")) attrs.set("shift", context.attrs().integer("shift"));
     if (context.attrs().has("hits")) attrs.set("hits", context.attrs().integer("hits"));
     if (bias) attrs.set("bias", int64_t{1});
-    if (trains_bias) attrs.set("train_bias", int64_t{1}).set("accumulate_bias", std::string(context.accumulate(5)));
-    const std::vector<ValueId> results =
-        context.build().append("linear_cross_entropy_grad",
-                               {context.input(0), context.input(1), context.input(2), context.input(4),
-                                context.input(3), trains ? context.accumulator(1) : kNone,
-                                bias ? context.input(5) : kNone, trains_bias ? context.accumulator(5) : kNone},
-                               std::move(attrs), Role::gradient);
-    if (context.wants(0)) context.contribute(0, results[0]);
+    if (trains_bias)
+      attrs.set("train_bias", int64_t{1}).set("accumulate_bias", std::string(context.accumulate(bias_at)));
+    const std::vector<ValueId> results = context.build().append(
+        "linear_cross_entropy_grad",
+        {context.input(LossInputs::x), context.input(LossInputs::weight), context.input(LossInputs::labels),
+         context.input(LossInputs::scale), context.input(LossInputs::losses),
+         trains ? context.accumulator(LossInputs::weight) : kNone, bias ? context.input(bias_at) : kNone,
+         trains_bias ? context.accumulator(bias_at) : kNone},
+        std::move(attrs), Role::gradient);
+    if (context.wants(LossInputs::x)) context.contribute(LossInputs::x, results[0]);
     // Losses that were added before have their own gradients, with the same scale.
-    if (context.wants(3)) context.contribute(3, context.input(3));
-    if (trains) context.set_accumulator(1, results[2]);
-    if (trains_bias) context.set_accumulator(5, results.back());
+    if (context.wants(LossInputs::losses)) context.contribute(LossInputs::losses, context.input(LossInputs::losses));
+    if (trains) context.set_accumulator(LossInputs::weight, results[2]);
+    if (trains_bias) context.set_accumulator(bias_at, results.back());
     context.replace_output(0, results[1]);
   }
 };
@@ -155,16 +159,18 @@ class LinearCrossEntropyGrad final : public Op {
     HR_CHECK(inputs.size() == count && bias >= trains_bias, "linear_cross_entropy_grad takes {} inputs, not {}", count,
              inputs.size());
     check_operands(name(), inputs, attrs);
-    HR_CHECK(attrs.text("logits").empty() || takes_narrow_logits(inputs[0].dtype, attrs), "{}: logits in {} of x in {}",
-             name(), attrs.text("logits"), dtype_name(inputs[0].dtype));
+    HR_CHECK(attrs.text("logits").empty() || takes_narrow_logits(inputs[LossGradInputs::x].dtype, attrs),
+             "{}: logits in {} of x in {}", name(), attrs.text("logits"), dtype_name(inputs[LossGradInputs::x].dtype));
     check_accumulate(name(), attrs, "accumulate");
     check_accumulate(name(), attrs, "loss_accumulate");
-    check_exact(name(), "the scale", inputs[3], scale_type());
-    check_exact(name(), "the loss accumulator", inputs[4], loss_accumulator_type(attrs));
-    std::vector<Type> outputs{Type{inputs[0].dtype, inputs[0].shape}, inputs[4]};
+    check_exact(name(), "the scale", inputs[LossGradInputs::scale], scale_type());
+    check_exact(name(), "the loss accumulator", inputs[LossGradInputs::losses], loss_accumulator_type(attrs));
+    std::vector<Type> outputs{Type{inputs[LossGradInputs::x].dtype, inputs[LossGradInputs::x].shape},
+                              inputs[LossGradInputs::losses]};
     if (trains) {
-      check_exact(name(), "the weight's accumulator", inputs[5], Type{DType::f32, inputs[1].shape});
-      outputs.push_back(inputs[5]);
+      check_exact(name(), "the weight's accumulator", inputs[LossGradInputs::accumulator],
+                  Type{DType::f32, inputs[LossGradInputs::weight].shape});
+      outputs.push_back(inputs[LossGradInputs::accumulator]);
     }
     if (bias) check_bias(name(), inputs, attrs);
     if (trains_bias) outputs.push_back(inputs.back());
@@ -172,9 +178,9 @@ class LinearCrossEntropyGrad final : public Op {
   }
 
   std::vector<Alias> aliases(const Attrs& attrs, int inputs) const override {
-    std::vector<Alias> aliases{{1, 4, true}};
+    std::vector<Alias> aliases{{1, LossGradInputs::losses, true}};
     const bool trains = attrs.integer("train_weight") != 0;
-    if (trains) aliases.push_back({2, 5, true});
+    if (trains) aliases.push_back({2, LossGradInputs::accumulator, true});
     if (attrs.integer("train_bias") != 0) aliases.push_back({trains ? 3 : 2, inputs - 1, true});
     return aliases;
   }

@@ -11,6 +11,14 @@
 
 namespace headroom {
 
+// The inputs of the loss and of its gradient that stand at one place in every call that has them.
+struct LossInputs {
+  enum : int { x, weight, labels, losses, scale };
+};
+struct LossGradInputs {
+  enum : int { x, weight, labels, scale, losses, accumulator };
+};
+
 // Logits of at most `chunk` of the `rows` rows exist at a time.
 struct LossShape {
   int64_t rows = 0;      // batch * sequence

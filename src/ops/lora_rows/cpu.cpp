@@ -14,7 +14,8 @@ namespace {
 // The slot that each row uses, if any.
 class RowSlots {
  public:
-  RowSlots(const KernelCall& call, int64_t slots) : slots_(slots), of_(call.inputs[4].as<int32_t>()) {}
+  RowSlots(const KernelCall& call, int64_t slots)
+      : slots_(slots), of_(call.inputs[LoraRowsInputs::slots].as<int32_t>()) {}
   bool used(int64_t row) const { return of_[row] >= 0 && of_[row] < slots_; }
   int64_t of(int64_t row) const { return of_[row]; }
 
@@ -29,8 +30,8 @@ const std::byte* element(const TensorView& view, int64_t index) {
 
 void narrow_rows(const LoraRowsShape& shape, const KernelCall& call, float* t) {
   const RowSlots slots(call, shape.slots);
-  const TensorView &x = call.inputs[0], &a = call.inputs[1];
-  const float* const scales = call.inputs[3].as<float>();
+  const TensorView &x = call.inputs[LoraRowsInputs::x], &a = call.inputs[LoraRowsInputs::a];
+  const float* const scales = call.inputs[LoraRowsInputs::scales].as<float>();
   parallel_for(shape.rows * shape.rank, std::max<int64_t>(1, 16384 / shape.ins), [&](int64_t begin, int64_t end, int) {
     for (int64_t index = begin; index < end; ++index) {
       const int64_t row = index / shape.rank, k = index % shape.rank;
@@ -44,7 +45,7 @@ void narrow_rows(const LoraRowsShape& shape, const KernelCall& call, float* t) {
 
 void widen_rows(const LoraRowsShape& shape, const KernelCall& call, const float* t) {
   const RowSlots slots(call, shape.slots);
-  const TensorView &b = call.inputs[2], &y = call.inputs[5], &to = call.outputs[0];
+  const TensorView &b = call.inputs[LoraRowsInputs::b], &y = call.inputs[LoraRowsInputs::y], &to = call.outputs[0];
   const int64_t pieces = (shape.outs + kLoraOuts - 1) / kLoraOuts;
   parallel_for(shape.rows * pieces, std::max<int64_t>(1, 32 / shape.rank), [&](int64_t begin, int64_t end, int) {
     for (int64_t index = begin; index < end; ++index) {
@@ -71,9 +72,9 @@ std::unique_ptr<CpuKernel> lora_rows_simd(const KernelSpec& spec) {
 double row_product(const LoraRowsShape& shape, const KernelCall& call, int64_t row, int64_t slot, int64_t k) {
   double sum = 0;
   for (int64_t i = 0; i < shape.ins; ++i)
-    sum += read_element(call.inputs[0], row * shape.ins + i) *
-           read_element(call.inputs[1], (slot * shape.rank + k) * shape.ins + i);
-  return sum * read_element(call.inputs[3], slot);
+    sum += read_element(call.inputs[LoraRowsInputs::x], row * shape.ins + i) *
+           read_element(call.inputs[LoraRowsInputs::a], (slot * shape.rank + k) * shape.ins + i);
+  return sum * read_element(call.inputs[LoraRowsInputs::scales], slot);
 }
 
 std::unique_ptr<CpuKernel> lora_rows_reference(const KernelSpec& spec) {
@@ -85,9 +86,10 @@ std::unique_ptr<CpuKernel> lora_rows_reference(const KernelSpec& spec) {
       for (int64_t k = 0; slot >= 0 && k < shape.rank; ++k)
         t[k] = static_cast<float>(row_product(shape, call, row, slot, k));
       for (int64_t o = 0; o < shape.outs; ++o) {
-        double sum = read_element(call.inputs[5], row * shape.outs + o);
+        double sum = read_element(call.inputs[LoraRowsInputs::y], row * shape.outs + o);
         for (int64_t k = 0; slot >= 0 && k < shape.rank; ++k)
-          sum += static_cast<double>(t[k]) * read_element(call.inputs[2], (slot * shape.rank + k) * shape.outs + o);
+          sum += static_cast<double>(t[k]) *
+                 read_element(call.inputs[LoraRowsInputs::b], (slot * shape.rank + k) * shape.outs + o);
         write_element(call.outputs[0], row * shape.outs + o, sum);
       }
     }

@@ -11,16 +11,17 @@ std::unique_ptr<CudaKernel> make_lora_rows(const KernelSpec& spec, const CudaCon
   const LoraRowsShape shape = lora_rows_shape(spec.call());
   HR_CHECK(lora_rows_scratch(shape) <= spec.scratch_bytes, "lora_rows needs {} bytes of scratch, {} are booked",
            lora_rows_scratch(shape), spec.scratch_bytes);
-  return cuda_kernel_of([shape, x = float_type(spec.inputs[0].dtype), matrices = float_type(spec.inputs[1].dtype),
-                         y = float_type(spec.inputs[5].dtype),
+  return cuda_kernel_of([shape, x = float_type(spec.inputs[LoraRowsInputs::x].dtype),
+                         matrices = float_type(spec.inputs[LoraRowsInputs::a].dtype),
+                         y = float_type(spec.inputs[LoraRowsInputs::y].dtype),
                          multiprocessors = context.multiprocessors](const KernelCall& call, CudaStream stream) {
     cuda::LoraRowsArgs args;
-    args.x = call.inputs[0].data;
-    args.a = call.inputs[1].data;
-    args.b = call.inputs[2].data;
-    args.scales = call.inputs[3].as<float>();
-    args.slots = call.inputs[4].as<int32_t>();
-    args.y = call.inputs[5].data;
+    args.x = call.inputs[LoraRowsInputs::x].data;
+    args.a = call.inputs[LoraRowsInputs::a].data;
+    args.b = call.inputs[LoraRowsInputs::b].data;
+    args.scales = call.inputs[LoraRowsInputs::scales].as<float>();
+    args.slots = call.inputs[LoraRowsInputs::slots].as<int32_t>();
+    args.y = call.inputs[LoraRowsInputs::y].data;
     args.result = call.outputs[0].data;
     args.narrow = reinterpret_cast<float*>(call.scratch.data());
     args.rows = shape.rows;

@@ -23,7 +23,8 @@ class LoraRows final : public Op {
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
     require_inputs(name(), inputs, 6);
-    const Type &x = inputs[0], &a = inputs[1], &b = inputs[2], &y = inputs[5];
+    const Type &x = inputs[LoraRowsInputs::x], &a = inputs[LoraRowsInputs::a], &b = inputs[LoraRowsInputs::b],
+               &y = inputs[LoraRowsInputs::y];
     for (const Type* rows : {&x, &y}) {
       require_float(name(), "x or y", *rows, 3);
       HR_CHECK(rows->shape.size() == 3 && rows->shape[1] == Dim::of(1) && !rows->shard,
@@ -36,12 +37,12 @@ class LoraRows final : public Op {
     for (const DType dtype : {x.dtype, y.dtype})
       HR_CHECK(dtype == a.dtype || dtype == DType::f32 || a.dtype == DType::f32, "{}: no {} rows beside {} matrices",
                name(), dtype_name(dtype), dtype_name(a.dtype));
-    require_whole(name(), "the scales", inputs[3], DType::f32, {a.shape[0]});
-    require_whole(name(), "the slots", inputs[4], DType::i32, {x.shape[0]});
+    require_whole(name(), "the scales", inputs[LoraRowsInputs::scales], DType::f32, {a.shape[0]});
+    require_whole(name(), "the slots", inputs[LoraRowsInputs::slots], DType::i32, {x.shape[0]});
     return {computed(y, y.dtype)};
   }
 
-  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 5, false}}; }
+  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, LoraRowsInputs::y, false}}; }
 
   // As if each row used a slot, and a different one as long as there are enough slots.
   Work work(const OpCall& call) const override {
@@ -49,8 +50,9 @@ class LoraRows final : public Op {
     const auto count = [](int64_t number) { return static_cast<double>(number); };
     const double matrices = count(shape.rank) * count(shape.ins + shape.outs);
     Work work{2.0 * count(shape.rows) * matrices};
-    work.bytes = count(std::min(shape.rows, shape.slots)) * matrices * count(dtype_bytes(call.inputs[1].dtype)) +
-                 count(storage_bytes(call.inputs[0])) + 2 * count(storage_bytes(call.inputs[5]));
+    work.bytes =
+        count(std::min(shape.rows, shape.slots)) * matrices * count(dtype_bytes(call.inputs[LoraRowsInputs::a].dtype)) +
+        count(storage_bytes(call.inputs[LoraRowsInputs::x])) + 2 * count(storage_bytes(call.inputs[LoraRowsInputs::y]));
     return work;
   }
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }

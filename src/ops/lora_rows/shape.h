@@ -7,6 +7,11 @@
 
 namespace headroom {
 
+// The inputs of lora_rows.
+struct LoraRowsInputs {
+  enum : int { x, a, b, scales, slots, y };
+};
+
 struct LoraRowsShape {
   int64_t rows = 0;
   int64_t slots = 0;
@@ -17,8 +22,8 @@ struct LoraRowsShape {
 
 // Of a call that infer() has accepted.
 inline LoraRowsShape lora_rows_shape(const OpCall& call) {
-  const std::vector<int64_t>&a = call.inputs[1].dims, &b = call.inputs[2].dims;
-  return {call.inputs[0].dims[0], a[0], a[1], a[2], b[2]};
+  const std::vector<int64_t>&a = call.inputs[LoraRowsInputs::a].dims, &b = call.inputs[LoraRowsInputs::b].dims;
+  return {call.inputs[LoraRowsInputs::x].dims[0], a[0], a[1], a[2], b[2]};
 }
 
 // Scratch of the kernels: the rows times A, f32[rows, rank].

@@ -46,7 +46,8 @@ std::unique_ptr<CpuKernel> begin_kernel(const KernelSpec&) {
 
 std::unique_ptr<CpuKernel> balance_kernel(const KernelSpec&) {
   return kernel_of([](const KernelCall& call) {
-    const int64_t experts = call.inputs[0].dims[2], tokens = call.inputs[0].dims[0] * call.inputs[0].dims[1];
+    const int64_t experts = call.inputs[BalanceInputs::logits].dims[2],
+                  tokens = call.inputs[BalanceInputs::logits].dims[0] * call.inputs[BalanceInputs::logits].dims[1];
     const int64_t length = balance_length(experts), each = balance_part_length(experts);
     float* const parts = reinterpret_cast<float*>(call.scratch.data());
     parallel_for(kBalanceParts, 1, [&](int64_t begin, int64_t end, int) {
@@ -54,11 +55,11 @@ std::unique_ptr<CpuKernel> balance_kernel(const KernelSpec&) {
         float* const sums = parts + part * each;
         std::fill_n(sums, length, 0.0f);
         const int64_t from = tokens * part / kBalanceParts, to = tokens * (part + 1) / kBalanceParts;
-        with_float(call.inputs[0].dtype,
+        with_float(call.inputs[BalanceInputs::logits].dtype,
                    [&](auto type) { sum_tokens<decltype(type)>(call, from, to, sums, sums + length); });
       }
     });
-    const float* before = call.inputs[4].as<float>();
+    const float* before = call.inputs[BalanceInputs::sums].as<float>();
     float* after = call.outputs[0].as<float>();
     for (int64_t i = 0; i < length; ++i) {
       float sum = before[i];

@@ -26,22 +26,23 @@ std::unique_ptr<CudaKernel> make_begin(const KernelSpec& spec, const CudaContext
 
 std::unique_ptr<CudaKernel> make_balance(const KernelSpec& spec, const CudaContext&) {
   cuda::BalanceArgs args;
-  args.of = tokens_of(spec.inputs[0]);
-  args.chosen = static_cast<int32_t>(routed_shape(spec.inputs[1]).chosen);
+  args.of = tokens_of(spec.inputs[BalanceInputs::logits]);
+  args.chosen = static_cast<int32_t>(routed_shape(spec.inputs[BalanceInputs::rows]).chosen);
   args.parts = cuda_balance_parts(args.of.tokens);
   HR_CHECK(spec.scratch_bytes >= cuda_balance_scratch(args.of.tokens, args.of.experts),
            "moe_balance: {} bytes of scratch", spec.scratch_bytes);
-  return cuda_kernel_of([args, type = float_type(spec.inputs[0].dtype)](const KernelCall& call, CudaStream stream) {
-    cuda::BalanceArgs own = args;
-    own.of.logits = call.inputs[0].data;
-    own.rows = call.inputs[1].as<int32_t>();
-    own.offsets = call.inputs[2].as<int32_t>();
-    own.of.lengths = call.inputs[3].as<int32_t>();
-    own.before = call.inputs[4].as<float>();
-    own.after = call.outputs[0].as<float>();
-    own.sums_of_parts = reinterpret_cast<float*>(call.scratch.data());
-    cuda::launch_balance(type, own, stream);
-  });
+  return cuda_kernel_of(
+      [args, type = float_type(spec.inputs[BalanceInputs::logits].dtype)](const KernelCall& call, CudaStream stream) {
+        cuda::BalanceArgs own = args;
+        own.of.logits = call.inputs[BalanceInputs::logits].data;
+        own.rows = call.inputs[BalanceInputs::rows].as<int32_t>();
+        own.offsets = call.inputs[BalanceInputs::offsets].as<int32_t>();
+        own.of.lengths = call.inputs[BalanceInputs::lengths].as<int32_t>();
+        own.before = call.inputs[BalanceInputs::sums].as<float>();
+        own.after = call.outputs[0].as<float>();
+        own.sums_of_parts = reinterpret_cast<float*>(call.scratch.data());
+        cuda::launch_balance(type, own, stream);
+      });
 }
 
 std::unique_ptr<CudaKernel> make_balance_grad(const KernelSpec& spec, const CudaContext&) {

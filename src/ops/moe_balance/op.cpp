@@ -71,21 +71,21 @@ class Balance final : public BalanceOp {
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
     require_inputs(name(), inputs, 5);
-    const Type &logits = inputs[0], &rows = inputs[1];
+    const Type &logits = inputs[BalanceInputs::logits], &rows = inputs[BalanceInputs::rows];
     const int64_t experts = experts_of(name(), logits);
     HR_CHECK(rows.shape.size() == 3, "moe_balance: rows are [batch, seq, top_k]");
     constant_dim(name(), "top_k", rows.shape.back());
     require_whole(name(), "rows", rows, DType::i32, {logits.shape[0], logits.shape[1], rows.shape.back()});
-    require_whole(name(), "offsets", inputs[2], DType::i32, {Dim::of(experts + 1)});
-    require_lengths(name(), inputs[3], logits);
-    require_type(name(), "sums", inputs[4], sums_type(experts));
+    require_whole(name(), "offsets", inputs[BalanceInputs::offsets], DType::i32, {Dim::of(experts + 1)});
+    require_lengths(name(), inputs[BalanceInputs::lengths], logits);
+    require_type(name(), "sums", inputs[BalanceInputs::sums], sums_type(experts));
     return {sums_type(experts)};
   }
 
-  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 4, false}}; }
+  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, BalanceInputs::sums, false}}; }
   Work work(const OpCall& call) const override {
     Work work = Op::work(call);
-    work.flops = 6.0 * static_cast<double>(element_count(call.inputs[0].dims));
+    work.flops = 6.0 * static_cast<double>(element_count(call.inputs[BalanceInputs::logits].dims));
     return work;
   }
 
@@ -93,10 +93,11 @@ class Balance final : public BalanceOp {
   void vjp(VjpContext& context) const override {
     const ValueId dsums = context.cotangent(0);
     if (dsums == kNone) return;
-    context.contribute(4, dsums);
-    if (context.wants(0))
-      context.contribute(
-          0, context.build().call("moe_balance_grad", {context.input(0), context.input(3), dsums}, {}, Role::gradient));
+    context.contribute(BalanceInputs::sums, dsums);
+    if (!context.wants(BalanceInputs::logits)) return;
+    const ValueId logits = context.input(BalanceInputs::logits), lengths = context.input(BalanceInputs::lengths);
+    context.contribute(BalanceInputs::logits,
+                       context.build().call("moe_balance_grad", {logits, lengths, dsums}, {}, Role::gradient));
   }
 };
 

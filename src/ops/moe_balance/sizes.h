@@ -9,6 +9,11 @@ namespace headroom {
 constexpr int64_t balance_length(int64_t experts) { return 2 * experts + 1; }
 constexpr int64_t experts_of_balance(int64_t length) { return (length - 1) / 2; }
 
+// The inputs of a call of moe_balance.
+struct BalanceInputs {
+  enum : int { logits, rows, offsets, lengths, sums };
+};
+
 // Tokens are summed in this many parts, for any number of threads.
 inline constexpr int64_t kBalanceParts = 16;
 

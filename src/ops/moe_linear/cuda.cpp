@@ -46,8 +46,9 @@ using Launch = void (*)(const cuda::ExpertArgs& args, CudaStream stream);
 // f32 weights for bf16 rows are first rounded, into the scratch.
 CudaOffer offer_of(const KernelSpec& spec, const CudaContext& context, ExpertProduct product, Launch launch) {
   const bool rounds = product != ExpertProduct::weight_gradient && spec.inputs[0].dtype != spec.inputs[1].dtype;
-  return {cuda_kernel_of([args = args_of(spec, product), launch, rounds, weights = count_of(spec.inputs[1]),
-                          multiprocessors = context.multiprocessors, addend = spec.inputs.size() == 4,
+  const bool addend = product == ExpertProduct::weight_gradient || spec.attrs.integer("addend") != 0;
+  return {cuda_kernel_of([args = args_of(spec, product), launch, rounds, addend, weights = count_of(spec.inputs[1]),
+                          multiprocessors = context.multiprocessors,
                           carried = spec.attrs.text("accumulate", "always") == "carried"](const KernelCall& call,
                                                                                           CudaStream stream) {
             cuda::ExpertArgs own = args;

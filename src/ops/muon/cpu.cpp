@@ -45,9 +45,9 @@ class MuonKernel final : public CpuKernel {
       : plan_(spec.attrs), shape_(spec.outputs[0].dims), products_(std::move(products)) {}
 
   void run(const KernelCall& call) const override {
-    const float clip = call.inputs[4].as<float>()[0];
+    const float clip = call.inputs[MuonInputs::clip].as<float>()[0];
     if (!std::isfinite(clip)) return;  // the gradient norm is not finite: the step is skipped
-    const float* const hyper = call.inputs[3].as<float>();
+    const float* const hyper = call.inputs[MuonInputs::hyper].as<float>();
     const double lr = static_cast<double>(hyper[kLearningRate]);
     const double decay = plan_.decay ? static_cast<double>(hyper[kWeightDecay]) : 0;
     const auto kept = static_cast<float>(1 - lr * decay), rate = static_cast<float>(lr * shape_.rate_factor(plan_));
@@ -57,7 +57,8 @@ class MuonKernel final : public CpuKernel {
     std::byte* const product = call.scratch.data() + scratch.bytes;
     for (int64_t matrix = 0; matrix < shape_.matrices; ++matrix) {
       const int64_t first = matrix * shape_.elements();
-      move_buffer(call.inputs[1].as<float>() + first, clip, call.outputs[1].as<float>() + first, scratch.x);
+      move_buffer(call.inputs[MuonInputs::gradient].as<float>() + first, clip, call.outputs[1].as<float>() + first,
+                  scratch.x);
       const bfloat16* const update = orthogonal(scratch, product);
       for_elements(shape_.elements(), [&](int64_t i) {
         const float w = read_updated(weight, first + i);

@@ -6,7 +6,7 @@ namespace headroom {
 
 void register_muon_cpu_scratch(ScratchRules& rules) {
   rules.add("muon", [](const OpCall& call, const DeviceFacts& facts) {
-    const MuonShape shape(call.inputs[0].dims);
+    const MuonShape shape(call.inputs[MuonInputs::weight].dims);
     const MuonProducts of(shape);
     int64_t most = 0;
     for (const MatmulSpec* spec : {&of.gram, &of.square, &of.move}) most = std::max(most, matmul_scratch(*spec, facts));

@@ -34,12 +34,12 @@ class MuonCuda final : public CudaKernel {
     cuda::MuonArgs a = args_;
     a.w = call.outputs[0].data;
     a.copy = call.outputs.size() == 3 ? call.outputs[2].data : nullptr;
-    a.hyper = call.inputs[3].as<float>();
-    a.clip = call.inputs[4].as<float>();
+    a.hyper = call.inputs[MuonInputs::hyper].as<float>();
+    a.clip = call.inputs[MuonInputs::clip].as<float>();
     a.norms = scratch.norms;
     for (int64_t matrix = 0; matrix < shape_.matrices; ++matrix) {
       a.first = matrix * shape_.elements();
-      a.g = call.inputs[1].as<float>() + a.first;
+      a.g = call.inputs[MuonInputs::gradient].as<float>() + a.first;
       a.buffer = call.outputs[1].as<float>() + a.first;
       a.x = scratch.x;
       cuda::launch_muon_begin(a, multiprocessors_, stream);

@@ -30,38 +30,38 @@ class Muon final : public Op {
              attrs.real("momentum", -1));
     HR_CHECK(attrs.integer("ns_steps") >= 1, "muon: ns_steps is {}", attrs.integer("ns_steps"));
     for (const char* known : {"nesterov", "match_rms_adamw", "decay"}) flag(name(), attrs, known);
-    const Type& w = inputs[0];
+    const Type& w = inputs[MuonInputs::weight];
     require_float(name(), "the weight", w, 2);
     HR_CHECK(!w.shard, "muon: a slice of a weight is updated as a whole");
     const Type wide = computed(w, DType::f32);
-    require_type(name(), "the gradient", inputs[1], wide);
-    require_type(name(), "the momentum buffer", inputs[2], wide);
-    require_whole(name(), "hyper", inputs[3], DType::f32, {Dim::of(kHyperCount)});
-    require_whole(name(), "clip", inputs[4], DType::f32, {Dim::of(1)});
-    std::vector<Type> results{w, inputs[2]};
-    if (inputs.size() == 6) {
+    require_type(name(), "the gradient", inputs[MuonInputs::gradient], wide);
+    require_type(name(), "the momentum buffer", inputs[MuonInputs::momentum_buffer], wide);
+    require_whole(name(), "hyper", inputs[MuonInputs::hyper], DType::f32, {Dim::of(kHyperCount)});
+    require_whole(name(), "clip", inputs[MuonInputs::clip], DType::f32, {Dim::of(1)});
+    std::vector<Type> results{w, inputs[MuonInputs::momentum_buffer]};
+    if (inputs.size() > MuonInputs::copy) {
       HR_CHECK(w.dtype == DType::f32, "muon: a narrow weight has no copy");
-      require_copy(name(), inputs[5], w);
-      results.push_back(inputs[5]);
+      require_copy(name(), inputs[MuonInputs::copy], w);
+      results.push_back(inputs[MuonInputs::copy]);
     }
     return results;
   }
 
   std::vector<Alias> aliases(const Attrs&, int inputs) const override {
-    std::vector<Alias> aliases{{0, 0, true}, {1, 2, true}};
-    if (inputs == 6) aliases.push_back({2, 5, true});
+    std::vector<Alias> aliases{{0, MuonInputs::weight, true}, {1, MuonInputs::momentum_buffer, true}};
+    if (inputs > MuonInputs::copy) aliases.push_back({2, MuonInputs::copy, true});
     return aliases;
   }
 
   // Per element: gradient, buffer and weight once; of each iteration three matrices in bf16.
   Work work(const OpCall& call) const override {
     const MuonPlan plan(call.attrs);
-    const MuonShape shape(call.inputs[0].dims);
-    const int64_t bytes = 12 + 2 * dtype_bytes(call.inputs[0].dtype) + 6 * plan.steps;
+    const MuonShape shape(call.inputs[MuonInputs::weight].dims);
+    const int64_t bytes = 12 + 2 * dtype_bytes(call.inputs[MuonInputs::weight].dtype) + 6 * plan.steps;
     return {shape.flops(plan), static_cast<double>(bytes * shape.matrices * shape.elements())};
   }
   ProductShape product_shape(const OpCall& call) const override {
-    const MuonShape shape(call.inputs[0].dims);
+    const MuonShape shape(call.inputs[MuonInputs::weight].dims);
     return {shape.narrow(), shape.narrow(), shape.wide()};
   }
   CostClass cost_class() const override { return CostClass::optimizer; }

@@ -15,6 +15,11 @@ namespace headroom {
 constexpr float kMuonLinear = 3.4445f, kMuonCubic = -4.7750f, kMuonQuintic = 2.0315f;
 constexpr float kMuonLeastNorm = 1e-7f;
 
+// The inputs of muon; not every call has a copy.
+struct MuonInputs {
+  enum : int { weight, gradient, momentum_buffer, hyper, clip, copy };
+};
+
 struct MuonPlan {
   float momentum = 0;
   int64_t steps = 0;  // of the Newton-Schulz iteration

@@ -22,14 +22,14 @@ using PagedRun = void (*)(const PagedCall&, int64_t threads);
 KernelOffer paged_kernel(const KernelSpec& spec, const DeviceFacts& facts, PagedRun run) {
   return {kernel_of([run, shape = paged_shape(spec.call()), most = facts.threads](const KernelCall& call) {
             HR_CHECK(threads() <= most, "scratch for {} threads, a team of {}", most, threads());
-            PagedCall paged{shape, call.inputs[0].dtype, call.inputs[1].dtype};
-            paged.q = call.inputs[0].data;
-            paged.k = call.inputs[1].data;
-            paged.v = call.inputs[2].data;
+            PagedCall paged{shape, call.inputs[PagedInputs::q].dtype, call.inputs[PagedInputs::keys].dtype};
+            paged.q = call.inputs[PagedInputs::q].data;
+            paged.k = call.inputs[PagedInputs::keys].data;
+            paged.v = call.inputs[PagedInputs::values].data;
             paged.o = call.outputs[0].data;
-            paged.tables = call.inputs[3].as<int32_t>();
-            paged.owners = call.inputs[4].as<int32_t>();
-            paged.offset = call.inputs[5].as<int32_t>();
+            paged.tables = call.inputs[PagedInputs::tables].as<int32_t>();
+            paged.owners = call.inputs[PagedInputs::owners].as<int32_t>();
+            paged.offset = call.inputs[PagedInputs::offset].as<int32_t>();
             paged.scratch = call.scratch.data();
             run(paged, most);
           }),

@@ -44,19 +44,21 @@ std::unique_ptr<CudaKernel> make_paged(const KernelSpec& spec, const CudaContext
   HR_CHECK(cuda_paged_scratch(shape) <= spec.scratch_bytes, "attention_paged needs {} bytes of scratch, {} are booked",
            cuda_paged_scratch(shape), spec.scratch_bytes);
   return cuda_kernel_of([shape, sizes = sizes_of(shape), tables = tables_of(shape), at_once = cuda_paged_at_once(shape),
-                         q_type = float_type(spec.inputs[0].dtype),
-                         kv_type = float_type(spec.inputs[1].dtype)](const KernelCall& call, CudaStream stream) {
+                         q_type = float_type(spec.inputs[PagedInputs::q].dtype),
+                         kv_type = float_type(spec.inputs[PagedInputs::keys].dtype)](const KernelCall& call,
+                                                                                     CudaStream stream) {
     cuda::PagedTables own = tables;
-    own.tables = call.inputs[3].as<int32_t>();
-    own.owners = call.inputs[4].as<int32_t>();
-    own.offset = call.inputs[5].as<int32_t>();
+    own.tables = call.inputs[PagedInputs::tables].as<int32_t>();
+    own.owners = call.inputs[PagedInputs::owners].as<int32_t>();
+    own.offset = call.inputs[PagedInputs::offset].as<int32_t>();
     const AttentionShape rows = cuda_paged_rows(shape, at_once);
     Carver carver(call.scratch.data());
     const CudaDecodeBlock block = cuda_decode_block(carver, rows);
-    cuda::launch_attention_paged(
-        q_type, kv_type, sizes, own, shape.rows, at_once,
-        {call.inputs[0].data, call.inputs[1].data, call.inputs[2].data, call.outputs[0].data, nullptr},
-        {block.o, block.maximum, block.sum, static_cast<int32_t>(cuda_decode_chunks(rows))}, stream);
+    cuda::launch_attention_paged(q_type, kv_type, sizes, own, shape.rows, at_once,
+                                 {call.inputs[PagedInputs::q].data, call.inputs[PagedInputs::keys].data,
+                                  call.inputs[PagedInputs::values].data, call.outputs[0].data, nullptr},
+                                 {block.o, block.maximum, block.sum, static_cast<int32_t>(cuda_decode_chunks(rows))},
+                                 stream);
   });
 }
 

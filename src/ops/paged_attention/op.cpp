@@ -67,7 +67,7 @@ class AttentionPaged final : public Op {
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 6);
-    const Type &q = inputs[0], &k = inputs[1], &tables = inputs[3];
+    const Type &q = inputs[PagedInputs::q], &k = inputs[PagedInputs::keys], &tables = inputs[PagedInputs::tables];
     const int64_t heads = attrs.integer("heads"), kv_heads = attrs.integer("kv_heads");
     HR_CHECK(heads > 0 && kv_heads > 0 && heads % kv_heads == 0, "{}: {} heads do not share {} kv heads", name(), heads,
              kv_heads);
@@ -75,14 +75,14 @@ class AttentionPaged final : public Op {
     HR_CHECK(width % heads == 0, "{}: a row of {} is not divided by {} heads", name(), width, heads);
     HR_CHECK(pool_width(name(), "the pool of keys", k) == kv_heads * pool_head_width(k.dtype, width / heads),
              "{}: the pool has no rows of {} kv heads of {}", name(), kv_heads, width / heads);
-    require_type(name(), "the pool of values", inputs[2], k);
+    require_type(name(), "the pool of values", inputs[PagedInputs::values], k);
     check_attributes(attrs);
     HR_CHECK(k.shape[1].symbol >= 0 || k.shape[1].constant % attrs.integer("block_tokens") == 0,
              "{}: {} rows of the pool are not whole blocks", name(), k.shape[1].constant);
     HR_CHECK(tables.shape.size() == 2, "{}: tables are i32[sequences, blocks]", name());
     require_whole(name(), "the tables", tables, DType::i32, tables.shape);
-    require_whole(name(), "the owners", inputs[4], DType::i32, {q.shape[0]});
-    require_whole(name(), "the offset", inputs[5], DType::i32, {q.shape[0]});
+    require_whole(name(), "the owners", inputs[PagedInputs::owners], DType::i32, {q.shape[0]});
+    require_whole(name(), "the offset", inputs[PagedInputs::offset], DType::i32, {q.shape[0]});
     return {Type{q.dtype, q.shape}};
   }
 
@@ -93,8 +93,8 @@ class AttentionPaged final : public Op {
     const double seen = shape.window > 0 ? std::min(keys, static_cast<double>(shape.window)) : keys;
     const double kept = std::min(seen * static_cast<double>(shape.tables), static_cast<double>(shape.pool_rows));
     Work work{4.0 * seen * static_cast<double>(shape.dim * shape.heads * shape.rows)};
-    work.bytes = 2 * static_cast<double>(storage_bytes(call.inputs[0])) +
-                 2 * kept * static_cast<double>(shape.row_width() * dtype_bytes(call.inputs[1].dtype));
+    work.bytes = 2 * static_cast<double>(storage_bytes(call.inputs[PagedInputs::q])) +
+                 2 * kept * static_cast<double>(shape.row_width() * dtype_bytes(call.inputs[PagedInputs::keys].dtype));
     return work;
   }
   CostClass cost_class() const override { return CostClass::attention; }

@@ -10,6 +10,11 @@
 
 namespace headroom {
 
+// The inputs of attention_paged.
+struct PagedInputs {
+  enum : int { q, keys, values, tables, owners, offset };
+};
+
 struct PagedShape {
   int64_t rows = 0;  // of q
   int64_t heads = 0;
@@ -37,14 +42,14 @@ struct PagedShape {
 // Of a call that infer() has accepted.
 inline PagedShape paged_shape(const OpCall& call) {
   PagedShape shape;
-  shape.rows = call.inputs[0].dims[0];
+  shape.rows = call.inputs[PagedInputs::q].dims[0];
   shape.heads = call.attrs.integer("heads");
   shape.kv_heads = call.attrs.integer("kv_heads");
-  shape.dim = call.inputs[0].dims[2] / shape.heads;
-  shape.head_width = pool_head_width(call.inputs[1].dtype, shape.dim);
-  shape.pool_rows = call.inputs[1].dims[1];
-  shape.tables = call.inputs[3].dims[0];
-  shape.table_blocks = call.inputs[3].dims[1];
+  shape.dim = call.inputs[PagedInputs::q].dims[2] / shape.heads;
+  shape.head_width = pool_head_width(call.inputs[PagedInputs::keys].dtype, shape.dim);
+  shape.pool_rows = call.inputs[PagedInputs::keys].dims[1];
+  shape.tables = call.inputs[PagedInputs::tables].dims[0];
+  shape.table_blocks = call.inputs[PagedInputs::tables].dims[1];
   shape.block_tokens = call.attrs.integer("block_tokens");
   shape.window = call.attrs.integer("window");
   shape.scale = call.attrs.real("scale", 1.0 / std::sqrt(static_cast<double>(shape.dim)));
