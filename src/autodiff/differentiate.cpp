@@ -86,14 +86,14 @@ class Differentiator final : public VjpContext {
     for (NodeId id : nodes) {
       const Node& node = graph().node(id);
       HR_CHECK(!is_loop(node), "a loop inside the differentiated region");
-      if (changes_form(node)) forms_[node.outputs[0]] = node.inputs[0];
+      if (changes_form(node)) forms_[result_of(node)] = source_of(node);
       bool depends = false;
       for (ValueId input : node.inputs) {
         depends = depends || depends_.contains(input);
         if (const ValueId parameter = parameter_of(input); parameter != kNone)
           depends = depends || sinks_.accumulators.contains(parameter);
       }
-      const bool weight_form = changes_form(node) && parameter_of(node.outputs[0]) != kNone;
+      const bool weight_form = changes_form(node) && parameter_of(result_of(node)) != kNone;
       if (depends && !weight_form) depends_.insert(node.outputs.begin(), node.outputs.end());
     }
   }
@@ -101,7 +101,7 @@ class Differentiator final : public VjpContext {
   void visit(NodeId id) {
     node_ = graph().node(id);
     // The vjp of a rounding runs if the products that read its result have added to the weight's gradient.
-    bool active = node_.op->kind() == OpKind::weight_rounding && touched_.contains(parameter_of(node_.outputs[0]));
+    bool active = node_.op->kind() == OpKind::weight_rounding && touched_.contains(parameter_of(result_of(node_)));
     for (ValueId output : node_.outputs) {
       const bool root = std::find(roots_.begin(), roots_.end(), output) != roots_.end();
       active = active || root || (depends_.contains(output) && cotangents_.contains(output));

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cost/product_rates.h"
+#include "ops/attention/shape.h"
 
 namespace headroom {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 // 0 if no rate is for these kernels, this dtype and this direction.
 double mean_rate(const Profile& profile, std::span<const AttentionRate> rates, std::string_view kernels,
                  const OpCall& call, AttentionPass pass) {
-  const ConcreteType& q = call.inputs[0];
+  const ConcreteType& q = queries_of(call);
   const int64_t head_dim = q.dims.back() / std::max<int64_t>(1, call.attrs.integer("heads"));
   const DType dtype = measured_dtype(profile, q.dtype);
   NearMean logarithms;
@@ -38,7 +39,7 @@ double attention_rate(const Profile& profile, const OpCall& call, AttentionPass 
   if (const std::string_view kernels = call.attrs.text("kernels"); !kernels.empty())
     if (const double rate = measured_attention_rate(profile, kernels, call, pass); rate > 0) return rate;
   const double rate = mean_rate(profile, profile.attention, {}, call, pass);
-  HR_CHECK(rate > 0, "profile {} has no attention rate for {}", profile.name, dtype_name(call.inputs[0].dtype));
+  HR_CHECK(rate > 0, "profile {} has no attention rate for {}", profile.name, dtype_name(queries_of(call).dtype));
   return rate;
 }
 

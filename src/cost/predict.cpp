@@ -11,11 +11,10 @@
 namespace headroom {
 namespace {
 
-// The key of a product's rates in a profile: an expert's product has those of a linear layer with its share of the
-// rows, and so has a group of layers.
-std::string_view rates_of(ProductPart part) {
-  if (part == ProductPart::input_gradient) return "linear_dx";
-  return part == ProductPart::weight_gradient ? "linear_dw" : "linear";
+// An expert's product has the rates of a linear layer with its share of the rows, and so has a group of layers.
+const ProductRates& rates_of(ProductPart part) {
+  if (part == ProductPart::input_gradient) return kInputGradientRates;
+  return part == ProductPart::weight_gradient ? kWeightGradientRates : kOutputRates;
 }
 
 // bf16 when any operand is narrow: its measurements also count for f16, which moves as many bytes.
@@ -27,10 +26,10 @@ DType dtype_of(const OpCall& call) {
              : DType::f32;
 }
 
-double stream_rate(const Profile& profile, std::string_view op, const OpCall& call, double otherwise) {
+double stream_rate(const Profile& profile, std::string_view key, const OpCall& call, double otherwise) {
   const DType dtype = dtype_of(call);
   for (const StreamRate& rate : profile.streams)
-    if (rate.op == op && rate.dtype == dtype) return rate.bytes_per_second;
+    if (rate.op == key && rate.dtype == dtype) return rate.bytes_per_second;
   return otherwise;
 }
 
@@ -44,19 +43,20 @@ double sequence_factor(const Profile& profile, const OpCall& call) {
 // The time to decode a weight: a GPU writes the decoded copy before the product; on a CPU every thread decodes what its
 // rows need, at about half of the rate at which the threads together stream f32.
 double decoding_seconds(const OpCall& call, const Profile& profile) {
-  const ConcreteType& weight = call.inputs[1];
+  const auto [rows, weight] = factors(call);
   const auto elements = static_cast<double>(element_count(weight.dims));
   if (profile.facts.is_cpu()) return 2 * 4 * elements / profile.stream_bytes_per_second;
-  const double copy = elements * static_cast<double>(dtype_bytes(call.inputs[0].dtype));
+  const double copy = elements * static_cast<double>(dtype_bytes(rows.dtype));
   return with_launch(profile, (copy + static_cast<double>(storage_bytes(weight))) / profile.stream_bytes_per_second);
 }
 
 // The time for an f32 weight with bf16 rows, since the measured rates are those of narrow weights. A GPU writes a copy,
 // half as large, before the product. A quantized weight is decoded to the dtype of the rows.
 double rounding_seconds(const OpCall& call, const Profile& profile) {
-  if (!call.inputs[1].storage.dense()) return decoding_seconds(call, profile);
-  if (call.inputs[0].dtype == call.inputs[1].dtype) return 0;
-  const double bytes = static_cast<double>(storage_bytes(call.inputs[1]));
+  const auto [rows, weight] = factors(call);
+  if (!weight.storage.dense()) return decoding_seconds(call, profile);
+  if (rows.dtype == weight.dtype) return 0;
+  const double bytes = static_cast<double>(storage_bytes(weight));
   if (!profile.facts.is_cpu()) return with_launch(profile, 1.5 * bytes / profile.stream_bytes_per_second);
   return bytes / profile.stream_bytes_per_second;
 }
@@ -79,13 +79,13 @@ double fp8_seconds(const ProductShape& shape, ProductPart part, const Profile& p
 // as long as moving the weight, however fast large products are.
 double predict_product(const Op& op, const OpCall& call, const Profile& profile) {
   const double flops = op.work(call).flops;
-  Multiplication how{call.inputs[0].dtype, call.attrs.text("multiply")};
+  Multiplication how{factors(call).left.dtype, call.attrs.text("multiply")};
   const ProductShape shape = op.product_shape(call);
   const bool fp8 = how.multiply == kMultiplyFp8 && fits_fp8(shape.rows, shape.outs, shape.ins);
   if (how.multiply == kMultiplyFp8 && !fp8) how.multiply = {};
   double rate = 0;
   if (!fp8 && op.product().part == ProductPart::output && call.attrs.integer("residual") != 0)
-    rate = measured_rate(profile, "linear_residual", how, shape);
+    rate = measured_rate(profile, kResidualRates, how, shape);
   if (rate <= 0) rate = product_rate(profile, rates_of(op.product().part), how, shape);
   if (profile.facts.is_cpu()) return flops / rate + rounding_seconds(call, profile) + profile.launch_seconds;
   const double moving = op.work(call).bytes / profile.stream_bytes_per_second;
@@ -98,14 +98,14 @@ double predict_product(const Op& op, const OpCall& call, const Profile& profile)
 // Every expert's matrix is read from memory, however few rows it has.
 double predict_experts(const Op& op, const OpCall& call, const Profile& profile) {
   const Work work = op.work(call);
-  const Multiplication how{call.inputs[0].dtype, call.attrs.text("multiply")};
+  const Multiplication how{factors(call).left.dtype, call.attrs.text("multiply")};
   const double rate = product_rate(profile, rates_of(op.product().part), how, op.product_shape(call));
   const double seconds = work.flops / rate + rounding_seconds(call, profile);
   return with_launch(profile, std::max(seconds, work.bytes / profile.stream_bytes_per_second));
 }
 
 double predict_moved(const Op& op, const OpCall& call, const Profile& profile, double otherwise) {
-  return with_launch(profile, op.work(call).bytes / stream_rate(profile, op_name(op), call, otherwise));
+  return with_launch(profile, op.work(call).bytes / stream_rate(profile, op.rate_key(), call, otherwise));
 }
 
 // By the bytes; for ops that multiply matrices in bf16, the longer of bytes and arithmetic.

@@ -10,8 +10,6 @@
 namespace headroom {
 namespace {
 
-constexpr std::string_view kGradient = "linear_cross_entropy_grad";
-
 // The work of a call on each of its chunks, and how often.
 struct LossCall {
   Multiplication how;
@@ -27,7 +25,7 @@ struct LossCall {
 };
 
 LossCall loss_call(const Op& op, const OpCall& call, const DeviceFacts& facts) {
-  const ConcreteType &x = call.inputs[0], &weight = call.inputs[1];
+  const auto [x, weight] = factors(call);
   LossCall loss;
   loss.how = {x.dtype, call.attrs.text("multiply")};
   loss.hidden = x.dims.back();
@@ -56,14 +54,14 @@ double wide_chunks(const LossCall& loss, const Profile& profile) {
   const ProductShape shape{loss.chunk, loss.vocabulary, loss.hidden};
   const double flops = flops_of({loss.rows, loss.vocabulary, loss.hidden});
   if (loss.gradient)
-    if (const double rate = measured_rate(profile, kGradient, loss.how, shape); rate > 0)
+    if (const double rate = measured_rate(profile, kLossGradientRates, loss.how, shape); rate > 0)
       return loss.products() * flops / rate;
-  double seconds = flops / product_rate(profile, "linear", loss.how, shape);
+  double seconds = flops / product_rate(profile, kOutputRates, loss.how, shape);
   const double logits = 4.0 * static_cast<double>(loss.rows) * static_cast<double>(loss.vocabulary);
   seconds += logits * (loss.gradient ? 3 : 1) / profile.softmax_bytes_per_second;
   if (!loss.gradient) return seconds;
-  seconds += flops / product_rate(profile, "linear_dx", loss.how, shape);
-  return seconds + flops / product_rate(profile, "linear_dw", loss.how, shape);
+  seconds += flops / product_rate(profile, kInputGradientRates, loss.how, shape);
+  return seconds + flops / product_rate(profile, kWeightGradientRates, loss.how, shape);
 }
 
 // Seconds for one chunk of fewer rows than kWideLossChunk. They grow linearly with the rows, from the time to move the
@@ -83,7 +81,7 @@ const ProductSample* sliced_sample(const LossCall& loss, const Profile& profile)
   if (!loss.gradient) return nullptr;
   const DType dtype = measured_dtype(profile, loss.how.dtype);
   for (const ProductSample& sample : profile.products)
-    if (sample.op == kGradient && sample.dtype == dtype && sample.multiply == loss.how.multiply &&
+    if (sample.op == kLossGradientRates.key && sample.dtype == dtype && sample.multiply == loss.how.multiply &&
         sample.rows < kWideLossChunk)
       return &sample;
   return nullptr;
@@ -113,10 +111,10 @@ double on_cpu(const LossCall& loss, const Profile& profile) {
 }
 
 // One product of a chunk: its arithmetic, or moving its operands if that takes longer.
-double product_seconds(const Profile& profile, std::string_view op, Multiplication how, const ProductShape& shape,
+double product_seconds(const Profile& profile, const ProductRates& rates, Multiplication how, const ProductShape& shape,
                        double bytes) {
   const double work =
-      std::max(flops_of(shape) / product_rate(profile, op, how, shape), bytes / profile.stream_bytes_per_second);
+      std::max(flops_of(shape) / product_rate(profile, rates, how, shape), bytes / profile.stream_bytes_per_second);
   return with_launch(profile, work);
 }
 
@@ -128,12 +126,12 @@ double chunk_seconds(const Profile& profile, const LossCall& loss, const Product
   const double x = real(shape.rows) * real(shape.ins) * element, weight = real(shape.outs) * real(shape.ins) * element,
                logits = real(shape.rows) * real(shape.outs) * real(loss.logit_bytes),
                slopes = real(shape.rows) * real(shape.outs) * element, sums = real(shape.outs) * real(shape.ins) * 4;
-  double seconds = product_seconds(profile, "linear", loss.how, shape, x + weight + logits);
+  double seconds = product_seconds(profile, kOutputRates, loss.how, shape, x + weight + logits);
   const bool held = loss.logit_bytes == 2 && loss.vocabulary <= kCudaHeldLogits;
   const double passes = loss.gradient ? (held ? 1 : 2) * logits + slopes : logits;
   seconds += with_launch(profile, passes / profile.softmax_bytes_per_second);
-  if (loss.gradient) seconds += product_seconds(profile, "linear_dx", loss.how, shape, slopes + weight + x);
-  if (loss.trains) seconds += product_seconds(profile, "linear_dw", loss.how, shape, slopes + x + 2 * sums);
+  if (loss.gradient) seconds += product_seconds(profile, kInputGradientRates, loss.how, shape, slopes + weight + x);
+  if (loss.trains) seconds += product_seconds(profile, kWeightGradientRates, loss.how, shape, slopes + x + 2 * sums);
   if (loss.trains_bias) seconds += with_launch(profile, slopes / profile.stream_bytes_per_second);
   return seconds;
 }
@@ -145,7 +143,8 @@ double measured_share(const Profile& profile, const LossCall& loss) {
   measured.gradient = measured.trains = true;
   NearMean logarithms;
   for (const ProductSample& sample : profile.products) {
-    if (sample.op != kGradient || sample.dtype != loss.how.dtype || sample.multiply != loss.how.multiply) continue;
+    if (sample.op != kLossGradientRates.key || sample.dtype != loss.how.dtype || sample.multiply != loss.how.multiply)
+      continue;
     const ProductShape shape{sample.rows, sample.outs, sample.ins};
     const double seconds = 3 * flops_of(shape) / sample.flops_per_second;
     logarithms.add(shape_distance(profile, sample, {loss.chunk, sample.outs, loss.hidden}),

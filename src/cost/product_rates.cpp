@@ -7,9 +7,6 @@
 namespace headroom {
 namespace {
 
-// Ops whose rates do not follow from samples of other products.
-bool stands_for_more(std::string_view op) { return op == "linear_residual" || op == "linear_cross_entropy_grad"; }
-
 ProductShape of_any_vocabulary(const ProductSample& sample, ProductShape shape) {
   shape.outs = sample.outs;
   return shape;
@@ -30,13 +27,13 @@ DType measured_dtype(const Profile& profile, DType dtype) {
   return profile.facts.is_cpu() ? DType::f32 : DType::bf16;
 }
 
-double measured_rate(const Profile& profile, std::string_view op, Multiplication how, const ProductShape& shape) {
+double measured_rate(const Profile& profile, const ProductRates& rates, Multiplication how, const ProductShape& shape) {
   how.dtype = measured_dtype(profile, how.dtype);
   NearMean logarithms;
   for (const ProductSample& sample : profile.products) {
     if (sample.dtype != how.dtype || sample.multiply != how.multiply) continue;
-    if (sample.op.empty() ? stands_for_more(op) : sample.op != op) continue;
-    const ProductShape from = op == "linear_cross_entropy_grad" ? of_any_vocabulary(sample, shape) : shape;
+    if (sample.op.empty() ? rates.apart : sample.op != rates.key) continue;
+    const ProductShape from = rates.any_vocabulary ? of_any_vocabulary(sample, shape) : shape;
     logarithms.add(shape_distance(profile, sample, from), std::log(sample.flops_per_second));
   }
   return logarithms.empty() ? 0 : std::exp(logarithms.mean());
@@ -45,18 +42,19 @@ double measured_rate(const Profile& profile, std::string_view op, Multiplication
 // fp8 at twice the rate of bf16, as NVIDIA states for its tensor cores. fp32 operands at the rate of bf16, or a third
 // of it for bf16x3; on a GPU, which uses TF32 for bf16x3, half of it. A CPU without bf16 tiles multiplies the rounded
 // numbers in fp32, two products instead of the three of bf16x3.
-double product_rate(const Profile& profile, std::string_view op, Multiplication how, const ProductShape& shape) {
+double product_rate(const Profile& profile, const ProductRates& rates, Multiplication how, const ProductShape& shape) {
   const bool fp8 = how.dtype == DType::bf16 && how.multiply == kMultiplyFp8;
   if (how.dtype != DType::f32 && !fp8) how.multiply = {};
   how.dtype = measured_dtype(profile, how.dtype);
-  if (const double rate = measured_rate(profile, op, how, shape); rate > 0) return rate;
-  if (fp8) return 2 * product_rate(profile, op, {DType::bf16, {}}, shape);
+  if (const double rate = measured_rate(profile, rates, how, shape); rate > 0) return rate;
+  if (fp8) return 2 * product_rate(profile, rates, {DType::bf16, {}}, shape);
   if (!how.multiply.empty() && profile.facts.is_cpu() && !profile.facts.has_bf16_tiles()) {
-    const double rate = product_rate(profile, op, {DType::f32, {}}, shape);
+    const double rate = product_rate(profile, rates, {DType::f32, {}}, shape);
     return how.multiply == "bf16x3" ? rate / 2 : rate;
   }
-  HR_CHECK(!how.multiply.empty(), "profile {} has no rate for {} in {}", profile.name, op, dtype_name(how.dtype));
-  const double rate = product_rate(profile, op, {DType::bf16, {}}, shape);
+  HR_CHECK(!how.multiply.empty(), "profile {} has no rate for {} in {}", profile.name, rates.key,
+           dtype_name(how.dtype));
+  const double rate = product_rate(profile, rates, {DType::bf16, {}}, shape);
   return how.multiply == "bf16x3" ? rate / (profile.facts.is_cpu() ? 3 : 2) : rate;
 }
 

@@ -46,12 +46,22 @@ double shape_distance(const Profile& profile, const ProductSample& sample, const
 // at the rate of bf16.
 DType measured_dtype(const Profile& profile, DType dtype);
 
-// Mean of the logarithms of the measured rates of an op, as flops per second; 0 when nothing was measured. The
-// vocabulary of linear_cross_entropy_grad does not count.
-double measured_rate(const Profile& profile, std::string_view op, Multiplication how, const ProductShape& shape);
+// The rates of one kind of product: the rows of a profile that have the key or, unless they are `apart`, none.
+struct ProductRates {
+  std::string_view key;
+  bool apart = false;           // they do not follow from samples of other products
+  bool any_vocabulary = false;  // outs do not count
+};
+inline constexpr ProductRates kOutputRates{"linear"}, kInputGradientRates{"linear_dx"},
+    kWeightGradientRates{"linear_dw"};
+inline constexpr ProductRates kResidualRates{"linear_residual", true};
+inline constexpr ProductRates kLossGradientRates{"linear_cross_entropy_grad", true, true};
+
+// Mean of the logarithms of the measured rates, as flops per second; 0 when nothing was measured.
+double measured_rate(const Profile& profile, const ProductRates& rates, Multiplication how, const ProductShape& shape);
 
 // The same for products that may not have been measured: fp32 operands multiplied as bf16 numbers. Throws InternalError
 // if a dtype has no rate at all.
-double product_rate(const Profile& profile, std::string_view op, Multiplication how, const ProductShape& shape);
+double product_rate(const Profile& profile, const ProductRates& rates, Multiplication how, const ProductShape& shape);
 
 }  // namespace headroom

@@ -36,12 +36,12 @@ StreamTimeline::StreamTimeline(const Graph& graph, RegionId program, const Bindi
     }
     const OpCall call = types.of(graph, node, bindings);
     if (node.op->kind() == OpKind::copy_start) {
-      copy_of[node.outputs[1]] = copies_.size();
+      copy_of[token_of(node)] = copies_.size();
       add_copy(graph, node, call, profile);
       continue;
     }
     if (node.op->kind() == OpKind::wait)
-      if (const auto copy = copy_of.find(node.inputs[1]); copy != copy_of.end())
+      if (const auto copy = copy_of.find(operand(node, "token")); copy != copy_of.end())
         events_.push_back({Event::wait, 0, copy->second});
     add_kernel(predict_call(*node.op, call, profile));
   }
@@ -54,7 +54,7 @@ void StreamTimeline::add_kernel(double seconds) {
 }
 
 void StreamTimeline::add_copy(const Graph& graph, const Node& node, const OpCall& call, const Profile& profile) {
-  const Value &from = graph.value(node.inputs[0]), &to = graph.value(node.outputs[0]);
+  const Value &from = graph.value(source_of(node)), &to = graph.value(result_of(node));
   Copy copy;
   copy.out = to.type.tier != Tier::device;
   copy.tier = copy.out ? to.type.tier : from.type.tier;

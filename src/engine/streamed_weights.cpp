@@ -11,8 +11,8 @@ namespace {
 int64_t copied_bytes(const PlanProgram& program) {
   int64_t bytes = 0;
   for (const Instruction& instruction : program.instructions)
-    if (instruction.op && instruction.op->kind() == OpKind::copy_start && instruction.inputs[0].tier != Tier::device)
-      bytes += storage_bytes(instruction.inputs[0].type);
+    if (instruction.op && instruction.op->kind() == OpKind::copy_start)
+      if (const Operand& from = operand(instruction, "x"); from.tier != Tier::device) bytes += storage_bytes(from.type);
   return bytes;
 }
 

@@ -52,7 +52,7 @@ std::vector<ValueId> Builder::append(std::string_view op_name, std::vector<Value
 ValueId Builder::call(std::string_view op, std::vector<ValueId> inputs, Attrs attrs, Role role) {
   const std::vector<ValueId> outputs = append(op, std::move(inputs), std::move(attrs), role);
   HR_CHECK(outputs.size() == 1, "{} has {} outputs, not one", op, outputs.size());
-  return outputs[0];
+  return outputs.front();
 }
 
 std::vector<ValueId> Builder::loop(

@@ -37,11 +37,8 @@ RegionId Graph::find_program(std::string_view program) const {
 
 namespace {
 
-// The index of an input by name, or the number of inputs if there is none of that name.
 size_t place_of(const Node& node, std::string_view name) {
-  const OperandNames names = node.op->operands(node.attrs, node.inputs.size());
-  const auto at = static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
-  return std::min(at, node.inputs.size());
+  return operand_place(*node.op, node.attrs, node.inputs.size(), name);
 }
 
 }  // namespace

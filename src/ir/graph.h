@@ -83,6 +83,15 @@ struct Graph {
 ValueId operand(const Node& node, std::string_view name);
 // The same as a reference, for replacing it. Throws InternalError if there is none.
 ValueId& operand_of(Node& node, std::string_view name);
+// The first input of a product: what it multiplies by the matrix, or x of a weight's gradient.
+inline ValueId first_factor(const Node& node) { return node.inputs.front(); }
+// What a cast, a rounding or a copy takes: its first input.
+inline ValueId source_of(const Node& node) { return node.inputs.front(); }
+// The first output, of most ops the only one; as a reference, for replacing it.
+inline ValueId result_of(const Node& node) { return node.outputs.front(); }
+inline ValueId& result_of(Node& node) { return node.outputs.front(); }
+// The token of a node that starts a transfer: its last output.
+inline ValueId token_of(const Node& node) { return node.outputs.back(); }
 
 // The op name of a loop node; its trip count is the run-time number named by attribute "trips".
 constexpr std::string_view kLoop = "loop";

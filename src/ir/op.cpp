@@ -1,5 +1,7 @@
 #include "ir/op.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace headroom {
@@ -12,6 +14,12 @@ Work Op::work(const OpCall& call) const {
 }
 
 std::string_view op_name(const Op& of) { return of.name(); }
+
+size_t operand_place(const Op& op, const Attrs& attrs, size_t inputs, std::string_view name) {
+  const OperandNames names = op.operands(attrs, inputs);
+  const auto at = static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+  return std::min(at, inputs);
+}
 
 void Op::vjp(VjpContext&) const { HR_CHECK(false, "{} is not differentiable", name()); }
 

@@ -114,6 +114,14 @@ struct OpCall {
   const Attrs& attrs;
 };
 
+// The two factors of a product or of a loss's, its first operands: rows (x or dy) and the matrix, of a group the first
+// one; of a weight's gradient x and dy.
+struct Factors {
+  const ConcreteType& left;
+  const ConcreteType& right;
+};
+inline Factors factors(const OpCall& call) { return {call.inputs[0], call.inputs[1]}; }
+
 class Op {
  public:
   virtual ~Op() = default;
@@ -139,6 +147,8 @@ class Op {
   // The shape of a call's product, for ops that compute one.
   virtual ProductShape product_shape(const OpCall& call) const { return {}; }
   virtual CostClass cost_class() const { return CostClass::stream; }
+  // The key of its own rate in a profile, among those of CostClass::stream and copy, if one was measured.
+  virtual std::string_view rate_key() const { return name(); }
   virtual RecomputeClass recompute_class() const { return RecomputeClass::cheap; }
 
   // True if the result depends on all rows of a batch together, so that it is not a sum over micro-batches.
@@ -180,13 +190,17 @@ class Op {
   virtual bool writes_narrow_copy() const { return false; }
 
  protected:
-  // Unique among all ops: its name in texts (op_name), and the key under which its kernels are registered.
+  // Unique among all ops: its name in texts (op_name), the key of its kernels (ops/kernel.h) and, unless it gives
+  // another, of its rate.
   virtual std::string_view name() const = 0;
   friend std::string_view op_name(const Op& op);
 };
 
-// The op's name for texts, messages, and keys of tables elsewhere (kernels, profiles). Rules never compare it; they use
-// traits and operands by name. tools/check_op_names.py lists the files that may use it.
+// The op's name for texts and messages. Rules never compare it; they use traits and operands by name. Outside src/ops
+// the files that tools/check_op_names.py lists may use it.
 std::string_view op_name(const Op& op);
+
+// The place of the operand `name` among the `inputs` inputs of a call; `inputs` if it has none of that name.
+size_t operand_place(const Op& op, const Attrs& attrs, size_t inputs, std::string_view name);
 
 }  // namespace headroom

@@ -66,7 +66,7 @@ class Analysis {
         for (ValueId source : graph_.node(start->second).inputs) use(source, now());
     }
     for (ValueId output : node.outputs) touch(output, now());
-    if (starts_transfer(node.op->kind())) starts_[node.outputs.back()] = id;
+    if (starts_transfer(node.op->kind())) starts_[token_of(node)] = id;
     out_.slots.push_back({id, SlotKind::call});
   }
 

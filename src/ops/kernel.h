@@ -69,9 +69,12 @@ struct KernelCall {
   HostPort* host = nullptr;
 };
 
+// The key under which the kernels of an op are registered.
+inline std::string_view kernel_key(const Op& op) { return op_name(op); }
+
 // What a kernel is prepared for.
 struct KernelSpec {
-  std::string_view op;
+  std::string_view op;  // its key
   Attrs attrs;
   std::vector<ConcreteType> inputs;
   std::vector<ConcreteType> outputs;

@@ -65,7 +65,7 @@ class BodyCompressor {
 
   void encode(ValueId value, NodeId producer, int32_t position) {
     const NodeId node = make("encode_rows", value, graph_.node(producer).block, Stage::forward, position + 1);
-    codes_[value] = graph_.node(node).outputs[0];
+    codes_[value] = result_of(graph_.node(node));
   }
 
   void read_decoded(NodeId reader, int32_t position) {
@@ -78,7 +78,7 @@ class BodyCompressor {
       auto at = decoded_.find(input);
       if (at == decoded_.end()) {
         const NodeId node = make("decode_rows", codes->second, block, Stage::recompute, position);
-        at = decoded_.emplace(input, graph_.node(node).outputs[0]).first;
+        at = decoded_.emplace(input, result_of(graph_.node(node))).first;
       }
       graph_.node(reader).inputs[i] = at->second;
     }

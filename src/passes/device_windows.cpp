@@ -143,7 +143,7 @@ class RegionWindows {
                                     {{"dtype", std::string(dtype_name(type.dtype))}, {"dims", dims_text(type)}}, block,
                                     graph_.node(user).stage, value(source).role);
       starts_.push_back({window.first, room});
-      return graph_.node(room).outputs[0];
+      return result_of(graph_.node(room));
     }
     const int32_t ahead = ahead_of(at);
     int32_t position = units_[static_cast<size_t>(ahead)].begin;
@@ -290,7 +290,7 @@ Copy make_copy(Graph& graph, ValueId source, Tier to, int32_t block, ValueId ove
   const NodeId start =
       make_node(graph, find_op("copy_start"), inputs, attrs, block, Stage::transfer, graph.value(source).role);
   const NodeId wait = make_node(graph, find_op("wait"), graph.node(start).outputs, {}, block, Stage::transfer);
-  return {start, wait, graph.node(wait).outputs[0]};
+  return {start, wait, result_of(graph.node(wait))};
 }
 
 void open_windows(Graph& graph, int64_t depth, const Overwrites& overwrites) {

@@ -11,7 +11,8 @@ namespace {
 // A linear layer's product whose input is bf16; its weight may be wider, or stored as codes.
 bool may_be_fp8(const Graph& graph, const Node& node) {
   if (!node.op || node.op->product().part == ProductPart::none) return false;
-  return node.op->product().matrices == ProductMatrices::one && graph.value(node.inputs[0]).type.dtype == DType::bf16;
+  return node.op->product().matrices == ProductMatrices::one &&
+         graph.value(first_factor(node)).type.dtype == DType::bf16;
 }
 
 }  // namespace

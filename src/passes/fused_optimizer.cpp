@@ -91,7 +91,7 @@ class Fuser {
         make_node(graph_, find_op("allocate"), {}, {{"dtype", "f32"}, {"dims", dims_text(graph_.value(param).type)}},
                   kNone, Stage::backward, Role::gradient);
     insertions_.push_back({static_cast<int32_t>(first_use_.at(param)), storage});
-    replacement[static_cast<size_t>(param)] = graph_.node(storage).outputs[0];
+    replacement[static_cast<size_t>(param)] = result_of(graph_.node(storage));
     const int32_t after = static_cast<int32_t>(move.position) + 1;
     const int32_t block = graph_.node(graph_.region(body_).nodes[move.position]).block;
     if (move.norm != kNone) {
@@ -100,7 +100,7 @@ class Fuser {
       operand_of(node, "accumulator") = norm;
       node.attrs.set("accumulate", norm == norm_start_ ? "first" : "always");
       node.block = block;
-      norm = node.outputs[0];
+      norm = result_of(node);
       insertions_.push_back({after, move.norm});
     }
     operand_of(graph_.node(move.update), "gradient") = result;

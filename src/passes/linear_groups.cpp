@@ -43,14 +43,14 @@ class Grouper {
   void close_before(const Node& node) {
     for (Group& group : groups_)
       for (NodeId member : group.members) {
-        const ValueId output = graph_.node(member).outputs[0];
+        const ValueId output = result_of(graph_.node(member));
         if (is_loop(node) || std::find(node.inputs.begin(), node.inputs.end(), output) != node.inputs.end())
           group.open = false;
       }
   }
 
   bool alike(const Node& a, const Node& b) const {
-    return a.inputs[0] == b.inputs[0] && a.block == b.block && a.stage == b.stage && a.attrs == b.attrs;
+    return first_factor(a) == first_factor(b) && a.block == b.block && a.stage == b.stage && a.attrs == b.attrs;
   }
 
   void place(NodeId id) {
@@ -66,10 +66,10 @@ class Grouper {
   void merge(const std::vector<NodeId>& members) {
     Node& group = graph_.node(members.back());
     const size_t operands = group.inputs.size();
-    std::vector<ValueId> inputs{group.inputs[0]}, outputs;
+    std::vector<ValueId> inputs{first_factor(group)}, outputs;
     for (size_t i = 1; i < operands; ++i)
       for (NodeId member : members) inputs.push_back(graph_.node(member).inputs[i]);
-    for (NodeId member : members) outputs.push_back(graph_.node(member).outputs[0]);
+    for (NodeId member : members) outputs.push_back(result_of(graph_.node(member)));
     group.op = &find_op("linear_group");
     group.inputs = std::move(inputs);
     group.outputs = std::move(outputs);

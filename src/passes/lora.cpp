@@ -80,7 +80,7 @@ class Adapter {
     }
     if (expert_parts_.contains(std::string(last_part(module)))) return;
     // The head's logits name their dtype as well.
-    const bool router = routers_.contains(graph_.node(product).outputs[0]);
+    const bool router = routers_.contains(result_of(graph_.node(product)));
     if (graph_.node(product).attrs.has("dtype") && !router) return;
     modules_.insert(module);
     if (!targeted(module, options_) || trained_whole(module, options_)) return;
@@ -96,7 +96,7 @@ class Adapter {
     const Dim in = shape[transposed ? 0 : 1], out = shape[transposed ? 1 : 0], rank = Dim::of(options_.rank);
     const ValueId a = matrix(lora_name(name, 'A'), Type{DType::f32, {rank, in}});
     const ValueId b = matrix(lora_name(name, 'B'), Type{DType::f32, {out, rank}});
-    const ValueId y = graph_.node(product).outputs[0];
+    const ValueId y = result_of(graph_.node(product));
     ValueId x = operand(graph_.node(product), "x");
     if (options_.dropout > 0) {
       const Attrs drop{{"rate", options_.dropout}, {"tensor", static_cast<int64_t>(hash_text(name) >> 1)}};
@@ -135,7 +135,7 @@ class Adapter {
       const ValueId t = append("expert_linear", {x, a, offsets}, {}, block, nodes);
       s = append("scale", {t}, {{"factor", scale.factor}}, block, nodes);
     }
-    const ValueId y = graph_.node(product).outputs[0];
+    const ValueId y = result_of(graph_.node(product));
     replaced_[y] = append("expert_linear", {s, b, offsets, y}, {{"addend", int64_t{1}}}, block, nodes);
     ++count_;
   }
@@ -167,7 +167,7 @@ class Adapter {
   ValueId append(const char* op, std::vector<ValueId> inputs, Attrs attrs, int32_t block, std::vector<NodeId>& nodes) {
     const NodeId node = make_node(graph_, find_op(op), std::move(inputs), std::move(attrs), block, Stage::forward);
     nodes.push_back(node);
-    return graph_.node(node).outputs[0];
+    return result_of(graph_.node(node));
   }
 
   void refuse_strangers() const {

@@ -50,7 +50,7 @@ class Slots {
   bool has_slots(const Node& product, ValueId weight) {
     const std::string& name = graph_.value(weight).name;
     // The head's logits name their dtype.
-    if (expert_weight(name) || routers_.contains(product.outputs[0]) || product.attrs.has("dtype")) return false;
+    if (expert_weight(name) || routers_.contains(result_of(product)) || product.attrs.has("dtype")) return false;
     const std::string module = module_of(name);
     parts_.emplace(last_part(module));
     bool targeted = false;
@@ -70,7 +70,7 @@ class Slots {
     const std::vector<Dim> shape = graph_.value(weight).type.shape;
     const Dim in = shape[transposed ? 0 : 1], out = shape[transposed ? 1 : 0];
     const Dim count = Dim::of(slots_.count), rank = Dim::of(slots_.rank);
-    const ValueId x = operand(product, "x"), y = product.outputs[0];
+    const ValueId x = operand(product, "x"), y = result_of(product);
     const ValueId a = data(slot_name(name, 'A'), {slots_.dtype, {count, rank, in}});
     const ValueId b = data(slot_name(name, 'B'), {slots_.dtype, {count, rank, out}});
     const ValueId scales = data(std::string(kSlotScales), {DType::f32, {count}});
@@ -79,7 +79,7 @@ class Slots {
     const NodeId node =
         make_node(graph_, find_op("lora_rows"), {x, a, b, scales, of_rows, y}, {}, product.block, Stage::forward);
     waiting_.push_back(node);
-    replaced_[y] = graph_.node(node).outputs[0];
+    replaced_[y] = result_of(graph_.node(node));
   }
 
   ValueId data(const std::string& name, const Type& type) {

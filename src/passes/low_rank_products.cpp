@@ -62,12 +62,12 @@ class Joiner {
   }
 
   bool thin_beside(const Node& thin, const Node& wide) const {
-    const auto depth = [&](const Node& node) { return graph_.value(node.inputs[0]).type.shape.back(); };
+    const auto depth = [&](const Node& node) { return graph_.value(first_factor(node)).type.shape.back(); };
     if (depth(thin).symbol >= 0 || depth(thin).constant > kLowRankMost) return false;
     if (depth(wide).symbol < 0 && depth(wide).constant <= depth(thin).constant) return false;
-    const DType dtype = graph_.value(wide.inputs[0]).type.dtype;
+    const DType dtype = graph_.value(first_factor(wide)).type.dtype;
     const Type& factor = graph_.value(operand(thin, "weight")).type;  // in a tiny model the base itself may be thin
-    return graph_.value(thin.inputs[0]).type.dtype == dtype && factor.dtype == dtype && factor.storage.dense() &&
+    return graph_.value(first_factor(thin)).type.dtype == dtype && factor.dtype == dtype && factor.storage.dense() &&
            thin.attrs.text("layout", "out_in") == "out_in" && thin.attrs.integer("bias") == 0 &&
            thin.attrs.integer("low_rank") == 0 && wide.attrs.integer("low_rank") == 0;
   }
@@ -76,16 +76,16 @@ class Joiner {
   bool merge(NodeId wide_id, NodeId thin_id, NodeId at) {
     const Node wide = graph_.node(wide_id), thin = graph_.node(thin_id);
     if (!thin_beside(thin, wide)) return false;
-    const Type& result = graph_.value(graph_.node(at).outputs[0]).type;
+    const Type& result = graph_.value(result_of(graph_.node(at))).type;
     for (const Node* node : {&wide, &thin})
-      if (graph_.value(node->outputs[0]).type.dtype != result.dtype) return false;
+      if (graph_.value(result_of(*node)).type.dtype != result.dtype) return false;
     const bool onto = at != wide_id && at != thin_id;
     if (onto && added(thin) != kNone) return false;
     const ValueId first_added = added(at == wide_id ? thin : wide);
     const bool is_forward = wide.op->product() == kForward;
     std::vector<ValueId> inputs = wide.inputs;
     if (added(wide) != kNone) inputs.pop_back();
-    inputs.insert(inputs.end(), {thin.inputs[0], operand(thin, "weight")});
+    inputs.insert(inputs.end(), {first_factor(thin), operand(thin, "weight")});
     if (first_added != kNone) inputs.push_back(first_added);
     Node& node = graph_.node(at);
     node.op = wide.op;

@@ -10,8 +10,8 @@ namespace headroom {
 namespace {
 
 bool is_weight_cast(const Graph& graph, const Node& node) {
-  return node.op->kind() == OpKind::cast && graph.value(node.inputs[0]).persistent &&
-         graph.value(node.inputs[0]).role == Role::parameter;
+  return node.op->kind() == OpKind::cast && graph.value(source_of(node)).persistent &&
+         graph.value(source_of(node)).role == Role::parameter;
 }
 
 bool joins_products(const Value& weight) { return is_lora_name(weight.name) && weight.type.shape.size() == 2; }
@@ -32,7 +32,7 @@ void narrow_products(Graph& graph, RegionId region, DType narrow) {
         const NodeId cast =
             make_node(graph, find_op("cast"), {wide}, {{"dtype", name}}, graph.node(id).block, Stage::forward);
         rewritten.push_back(cast);
-        at = narrowed.emplace(wide, graph.node(cast).outputs[0]).first;
+        at = narrowed.emplace(wide, result_of(graph.node(cast))).first;
       }
       graph.node(id).inputs[static_cast<size_t>(index)] = at->second;
     }
@@ -51,8 +51,8 @@ void round_in_products(Graph& graph, RegionId region) {
   for (NodeId id : graph.region(region).nodes) {
     Node& node = graph.node(id);
     // Matrices of adapters are small, and become operands of the wide product; those of experts do not.
-    if (is_weight_cast(graph, node) && !joins_products(graph.value(node.inputs[0])))
-      weights[node.outputs[0]] = node.inputs[0];
+    if (is_weight_cast(graph, node) && !joins_products(graph.value(source_of(node))))
+      weights[result_of(node)] = source_of(node);
     for (int index : node.op->rounded_inputs()) {
       ValueId& input = node.inputs.at(static_cast<size_t>(index));
       if (const auto at = weights.find(input); at != weights.end()) input = at->second;
@@ -73,7 +73,7 @@ std::map<ValueId, ValueId> keep_weight_copies(Graph& graph, RegionId region) {
       kept.push_back(id);
       continue;
     }
-    const ValueId weight = graph.node(id).inputs[0], cast = graph.node(id).outputs[0];
+    const ValueId weight = source_of(graph.node(id)), cast = result_of(graph.node(id));
     const Type type = graph.value(cast).type;
     const ValueId copy =
         load.persistent(fmt::format("{}#{}", graph.value(weight).name, dtype_name(type.dtype)), type, Role::parameter);

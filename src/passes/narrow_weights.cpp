@@ -55,7 +55,7 @@ class Narrower {
     const NodeId node =
         make_node(graph_, find_op("cast"), {value}, {{"dtype", std::string(dtype_name(dtype))}}, block, Stage::forward);
     rewritten_.push_back(node);
-    return casts_[value] = graph_.node(node).outputs[0];
+    return casts_[value] = result_of(graph_.node(node));
   }
 
   Graph& graph_;

@@ -21,17 +21,17 @@ int64_t join_norm_casts(Graph& graph, const DeviceFacts& facts) {
     std::unordered_map<ValueId, NodeId> norms;  // by their first outputs
     const auto joins = [&](NodeId id) {
       const Node& node = graph.node(id);
-      if (node.op && node.op->writes_narrow_copy() && graph.value(node.outputs[0]).type.dtype == DType::f32)
-        norms[node.outputs[0]] = id;
+      if (node.op && node.op->writes_narrow_copy() && graph.value(result_of(node)).type.dtype == DType::f32)
+        norms[result_of(node)] = id;
       if (!casts_to_bf16(node)) return false;
-      const auto norm = norms.find(node.inputs[0]);
+      const auto norm = norms.find(source_of(node));
       if (norm == norms.end()) return false;
       Node& gradient = graph.node(norm->second);
       if (gradient.attrs.integer("narrow") == 0) {
         gradient.attrs.set("narrow", int64_t{1});
-        gradient.outputs.push_back(node.outputs[0]);
+        gradient.outputs.push_back(result_of(node));
       } else {
-        replacement[static_cast<size_t>(node.outputs[0])] = gradient.outputs.back();
+        replacement[static_cast<size_t>(result_of(node))] = gradient.outputs.back();
       }
       ++count;
       return true;

@@ -19,7 +19,7 @@ bool takes_residual(const Node& node) {
 ValueId residual_of(const GraphIndex& index, const Node& norm, const Node& sum) {
   if (!takes_residual(norm) || !sum.op || sum.op->kind() != OpKind::sum) return kNone;
   if (norm.block != sum.block || norm.stage != sum.stage) return kNone;
-  const ValueId z = norm.outputs[0], a = operand(sum, "a"), b = operand(sum, "b");
+  const ValueId z = result_of(norm), a = operand(sum, "a"), b = operand(sum, "b");
   if ((a == z) == (b == z) || index.uses(z).size() != 1) return kNone;
   return a == z ? b : a;
 }

@@ -16,8 +16,8 @@ std::vector<NodeId> carried_matrices(const Graph& graph, RegionId region) {
   std::vector<NodeId> out;
   for (NodeId id : graph.region(region).nodes) {
     const Node& node = graph.node(id);
-    if (node.op->kind() != OpKind::allocate || !carried.contains(node.outputs[0])) continue;
-    const Value& value = graph.value(node.outputs[0]);
+    if (node.op->kind() != OpKind::allocate || !carried.contains(result_of(node))) continue;
+    const Value& value = graph.value(result_of(node));
     if (value.role == Role::gradient && value.type.shape.size() >= 2) out.push_back(id);
   }
   return out;
@@ -33,7 +33,7 @@ void offload_gradients(Graph& graph, Tier to, int64_t depth, bool accumulates) {
   for (const Program& program : graph.programs)
     for (NodeId id : carried_matrices(graph, program.region)) {
       graph.node(id).attrs.set("tier", std::string(tier_name(to)));
-      gradients[static_cast<size_t>(graph.node(id).outputs[0])] = true;
+      gradients[static_cast<size_t>(result_of(graph.node(id)))] = true;
     }
   move_to(to, graph, gradients);
   open_windows(graph, depth, accumulates ? Overwrites{} : is_first_addition);

@@ -11,7 +11,7 @@ void pack_rows(Graph& graph, RegionId region) {
   for (const NodeId id : graph.region(region).nodes) {
     if (graph.node(id).op->kind() == OpKind::next_batch) {
       HR_CHECK(starts == kNone, "two batches");
-      starts = add_value(graph, graph.value(graph.node(id).outputs.at(0)).type, Role::data);
+      starts = add_value(graph, graph.value(result_of(graph.node(id))).type, Role::data);
       Node& batch = graph.node(id);
       batch.attrs.set("segments", int64_t{1});
       batch.outputs.push_back(starts);

@@ -43,7 +43,7 @@ class Rounder {
 
   ValueId append(std::string_view op, std::vector<ValueId> inputs, Attrs attrs, int32_t block) {
     rewritten_.push_back(make_node(graph_, find_op(op), std::move(inputs), std::move(attrs), block, Stage::forward));
-    return graph_.node(rewritten_.back()).outputs[0];
+    return result_of(graph_.node(rewritten_.back()));
   }
 
   ValueId rounded(ValueId weight, int32_t block) {

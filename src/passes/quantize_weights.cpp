@@ -72,7 +72,7 @@ std::vector<NodeId> quantizable_layers(const Graph& graph, RegionId region) {
     const ValueId weight = operand(node, "weight");
     const Value& value = graph.value(weight);
     if (!value.persistent || value.role != Role::parameter || is_lora_name(value.name)) continue;
-    if (!others.read.contains(weight) && !others.routing.contains(node.outputs[0])) layers.push_back(id);
+    if (!others.read.contains(weight) && !others.routing.contains(result_of(node))) layers.push_back(id);
   }
   return layers;
 }

@@ -86,10 +86,10 @@ class BodyRewriter {
   bool is_weight_form(const Node& node) {
     const OpKind kind = node.op->kind();
     return (kind == OpKind::cast || kind == OpKind::weight_rounding) &&
-           (graph_.value(node.inputs[0]).persistent || fact(node.inputs[0]).form_of_weight);
+           (graph_.value(source_of(node)).persistent || fact(source_of(node)).form_of_weight);
   }
 
-  bool is_decoding(const Node& node) { return node.op->kind() == OpKind::decoding && !fact(node.outputs[0]).leaves; }
+  bool is_decoding(const Node& node) { return node.op->kind() == OpKind::decoding && !fact(result_of(node)).leaves; }
 
   Keep choice(int32_t block) const {
     return block >= 0 && static_cast<size_t>(block) < keep_.size() ? keep_[static_cast<size_t>(block)] : Keep::all;

@@ -32,7 +32,7 @@ void label_rows(Graph& graph, RegionId region) {
     const NodeId labels =
         make_node(graph, find_op("next_labels"), {operand(loss, "labels")}, {}, kNone, Stage::forward, Role::data);
     insertions.push_back({static_cast<int32_t>(at), labels});
-    operand_of(graph.node(nodes[at]), "labels") = graph.node(labels).outputs[0];
+    operand_of(graph.node(nodes[at]), "labels") = result_of(graph.node(labels));
     graph.node(nodes[at]).attrs.set("shift", int64_t{0});
   }
   insert_all(graph, region, std::move(insertions));
@@ -75,7 +75,7 @@ class Unroller {
     const NodeId node =
         make_node(graph_, find_op("take_rows"), {source}, place(), block_, stage, graph_.value(whole).role);
     out_.push_back(node);
-    return local_[whole] = graph_.node(node).outputs[0];
+    return local_[whole] = result_of(graph_.node(node));
   }
 
   // What the copy of a node reads for an input: the part's rows, the sum so far, or the whole.
@@ -122,8 +122,8 @@ class Unroller {
     const NodeId node =
         make_node(graph_, find_op("put_rows"), {local_.at(whole), into == now_.end() ? kNone : into->second}, place(),
                   block_, stage, graph_.value(whole).role);
-    if (is_last()) graph_.node(node).outputs[0] = whole;
-    now_[whole] = graph_.node(node).outputs[0];
+    if (is_last()) result_of(graph_.node(node)) = whole;
+    now_[whole] = result_of(graph_.node(node));
     out_.push_back(node);
   }
 
@@ -185,7 +185,7 @@ class BodyChunker {
           const NodeId clone = clone_node(graph_, producer, Stage::recompute);
           nodes.push_back(clone);
           readers_.add(graph_, clone);
-          found = clones.emplace(value, graph_.node(clone).outputs[0]).first;
+          found = clones.emplace(value, result_of(graph_.node(clone))).first;
         }
         readers_.replace(graph_, id, i, found->second);
       }

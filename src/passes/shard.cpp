@@ -84,24 +84,24 @@ class Sharder {
         if (graph_.value(id).persistent && graph_.value(id).role == Role::optimizer) make_slice(id);
     }
     for (const auto& [id, place] : places_)
-      if (is_cast(graph_.node(id)) && is_slice(graph_.node(id).inputs[0])) make_slice(graph_.node(id).outputs[0]);
+      if (is_cast(graph_.node(id)) && is_slice(source_of(graph_.node(id)))) make_slice(result_of(graph_.node(id)));
   }
 
   // Whether the input is rounded before it is gathered: f32 that the node would round itself.
   bool gathers_narrow(const Node& node, size_t input) const {
     const std::vector<int> rounded = node.op->rounded_inputs();
     return std::find(rounded.begin(), rounded.end(), static_cast<int>(input)) != rounded.end() &&
-           graph_.value(node.inputs[input]).type.dtype != graph_.value(node.inputs[0]).type.dtype;
+           graph_.value(node.inputs[input]).type.dtype != graph_.value(first_factor(node)).type.dtype;
   }
 
   // Gathers the whole matrix of a slice, in dtype `dtype`, for a node at `place`.
   ValueId gather(ValueId slice, DType dtype, Place place, int32_t block) {
     if (graph_.value(slice).type.dtype != dtype) {
       const Attrs attrs{{"dtype", std::string(dtype_name(dtype))}};
-      slice = graph_.node(insert("cast", {slice}, attrs, place, block, Stage::transfer, Role::workspace)).outputs[0];
+      slice = result_of(graph_.node(insert("cast", {slice}, attrs, place, block, Stage::transfer, Role::workspace)));
       make_slice(slice);
     }
-    return graph_.node(start_and_wait("all_gather_start", slice, place, block, Role::workspace)).outputs[0];
+    return result_of(graph_.node(start_and_wait("all_gather_start", slicing(), slice, place, block, Role::workspace)));
   }
 
   // Nodes of one block and one direction that follow each other share the gathered matrix.
@@ -180,11 +180,11 @@ class Sharder {
     const NodeId cleared =
         insert("zero_fill", graph_.node(storage).outputs, {}, place, node.block, node.stage, Role::gradient);
     const ValueId next = node.outputs[writer.output], whole = add_value(graph_, type, Role::gradient);
-    graph_.node(writer.node).inputs[writer.input] = graph_.node(cleared).outputs[0];
+    graph_.node(writer.node).inputs[writer.input] = result_of(graph_.node(cleared));
     graph_.node(writer.node).outputs[writer.output] = whole;
     graph_.node(writer.node).attrs.set("accumulate", "always");
-    const NodeId summed = start_and_wait("reduce_scatter_start", whole, after, node.block, Role::gradient);
-    const NodeId added = insert("accumulate", {graph_.node(summed).outputs[0], accumulator},
+    const NodeId summed = start_and_wait("reduce_scatter_start", slicing(), whole, after, node.block, Role::gradient);
+    const NodeId added = insert("accumulate", {result_of(graph_.node(summed)), accumulator},
                                 {{"accumulate", std::string(node.attrs.text("accumulate"))}}, after, node.block,
                                 node.stage, Role::gradient);
     take_over(added, next);
@@ -196,8 +196,8 @@ class Sharder {
     const NodeId producer = producers_.at(value);
     const Place place = places_.at(producer);
     const ValueId local = detach(producer, value);
-    take_over(start_and_wait("all_reduce_start", local, {place.region, place.position + 1}, graph_.node(producer).block,
-                             graph_.value(value).role),
+    take_over(start_and_wait("all_reduce_start", {}, local, {place.region, place.position + 1},
+                             graph_.node(producer).block, graph_.value(value).role),
               value);
   }
 
@@ -216,13 +216,13 @@ class Sharder {
       if (slice && first) {
         const NodeId storage = insert("allocate", {}, {{"dtype", "f64"}, {"dims", "1"}}, places_.at(id), kNone,
                                       Stage::update, Role::workspace);
-        sliced = graph_.node(storage).outputs[0];
+        sliced = result_of(graph_.node(storage));
       }
       any_whole = any_whole || !slice;
       operand_of(graph_.node(id), "accumulator") = chain;
       graph_.node(id).attrs.set("accumulate", first ? "first" : "always");
-      graph_.value(graph_.node(id).outputs[0]).role = graph_.value(chain).role;
-      chain = graph_.node(id).outputs[0];
+      graph_.value(result_of(graph_.node(id))).role = graph_.value(chain).role;
+      chain = result_of(graph_.node(id));
     }
     if (sliced != kNone) join_norms(sliced, whole, any_whole);
   }
@@ -230,10 +230,10 @@ class Sharder {
   void join_norms(ValueId sliced, ValueId whole, bool any_whole) {
     const NodeId last = norms_.back();
     const Place after{places_.at(last).region, places_.at(last).position + 1};
-    const ValueId norm = graph_.node(last).outputs[0], kept = detach(last, norm);
-    const NodeId summed = start_and_wait("all_reduce_start", sliced == norm ? kept : sliced, after,
+    const ValueId norm = result_of(graph_.node(last)), kept = detach(last, norm);
+    const NodeId summed = start_and_wait("all_reduce_start", {}, sliced == norm ? kept : sliced, after,
                                          graph_.node(last).block, Role::workspace);
-    const NodeId added = insert("accumulate", {graph_.node(summed).outputs[0], whole == norm ? kept : whole},
+    const NodeId added = insert("accumulate", {result_of(graph_.node(summed)), whole == norm ? kept : whole},
                                 {{"accumulate", any_whole ? "always" : "carried"}}, after, graph_.node(last).block,
                                 Stage::update, Role::data);
     take_over(added, norm);
@@ -250,10 +250,10 @@ class Sharder {
 
   // The node's one output becomes `value`.
   void take_over(NodeId node, ValueId value) {
-    const Value made = graph_.value(graph_.node(node).outputs[0]);
+    const Value made = graph_.value(result_of(graph_.node(node)));
     graph_.value(value).type = made.type;
     graph_.value(value).role = made.role;
-    graph_.node(node).outputs[0] = value;
+    result_of(graph_.node(node)) = value;
   }
 
   NodeId insert(std::string_view op, std::vector<ValueId> inputs, Attrs attrs, Place place, int32_t block, Stage stage,
@@ -263,10 +263,11 @@ class Sharder {
     return id;
   }
 
+  // The attributes of collectives between a whole value and its slices.
+  Attrs slicing() const { return {{"axis", int64_t{spec_.axis}}, {"parts", int64_t{spec_.parts}}}; }
+
   // Returns the wait. Both stand at `place`: a later schedule may start earlier.
-  NodeId start_and_wait(std::string_view op, ValueId value, Place place, int32_t block, Role role) {
-    Attrs attrs;
-    if (op != "all_reduce_start") attrs.set("axis", int64_t{spec_.axis}).set("parts", int64_t{spec_.parts});
+  NodeId start_and_wait(std::string_view op, Attrs attrs, ValueId value, Place place, int32_t block, Role role) {
     const NodeId start = insert(op, {value}, std::move(attrs), place, block, Stage::transfer, role);
     return insert("wait", graph_.node(start).outputs, {}, place, block, Stage::transfer, role);
   }

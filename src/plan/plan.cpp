@@ -1,11 +1,19 @@
 #include "plan/plan.h"
 
+#include "base/error.h"
+
 namespace headroom {
 
 std::vector<ConcreteType> types_of(const std::vector<Operand>& operands) {
   std::vector<ConcreteType> types;
   for (const Operand& operand : operands) types.push_back(operand.type);
   return types;
+}
+
+const Operand& operand(const Instruction& call, std::string_view name) {
+  const size_t place = operand_place(*call.op, call.attrs, call.inputs.size(), name);
+  HR_CHECK(place < call.inputs.size(), "a call of {} has no operand '{}'", op_name(*call.op), name);
+  return call.inputs[place];
 }
 
 const PlanProgram* Plan::program(std::string_view name) const {

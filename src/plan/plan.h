@@ -42,6 +42,12 @@ struct Instruction {
   Stage stage = Stage::forward;
 };
 
+// The input of a call that its op calls `name`. Throws InternalError if there is none.
+const Operand& operand(const Instruction& call, std::string_view name);
+// The first output of a call, and of one that starts a transfer the token, its last output.
+inline const Operand& result_of(const Instruction& call) { return call.outputs.front(); }
+inline const Operand& token_of(const Instruction& call) { return call.outputs.back(); }
+
 struct PlanProgram {
   std::string name;
   std::vector<Instruction> instructions;

@@ -158,8 +158,9 @@ class Reader {
                     [&](const Operand& input) { return input.tier == output.tier && input.offset == output.offset; }))
       return use(open->second, at);
     open_[output.offset] = spans_.size();
-    if (const PersistentTensor* source =
-            index == 0 && instruction.op->kind() == OpKind::copy_start ? persistent(instruction.inputs[0]) : nullptr) {
+    if (const PersistentTensor* source = index == 0 && instruction.op->kind() == OpKind::copy_start
+                                             ? persistent(operand(instruction, "x"))
+                                             : nullptr) {
       spans_.push_back({"window of " + source->name, class_of(source->role), layer_in(source->name), output.offset,
                         storage_bytes(output.type), at, at + 1, false});
       return;

@@ -43,7 +43,7 @@ ValueId copy_forward(Builder& build, RegionId from, ValueId carried, bool traini
     if (!training) {
       graph.node(id).op->leave_training(inputs, attrs);
       if (graph.node(id).op->is_identity(attrs)) {
-        map[graph.node(id).outputs[0]] = inputs[0];
+        map[result_of(graph.node(id))] = inputs.front();
         continue;
       }
     }

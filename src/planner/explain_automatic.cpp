@@ -34,17 +34,11 @@ int64_t batch_bytes(const PlanProgram* program) {
 int64_t accumulator_bytes(const PlanProgram* program) {
   int64_t below = 0, matrices = 0, others = 0;
   for_each_call(program, of_kind(OpKind::allocate), [&](const Instruction& call) {
-    const Operand& made = call.outputs.at(0);
+    const Operand& made = result_of(call);
     if (made.type.dtype != DType::f32) return;
     (made.tier != Tier::device ? below : made.type.dims.size() >= 2 ? matrices : others) += storage_bytes(made.type);
   });
   return others + (below > 0 ? below : matrices);
-}
-
-// The dimensions of a call's input by name.
-const std::vector<int64_t>& dims_of(const Instruction& call, std::string_view name) {
-  const OperandNames names = call.op->operands(call.attrs, call.inputs.size());
-  return call.inputs.at(static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin())).type.dims;
 }
 
 // The scores of one attention call as a matrix of fp32.
@@ -52,7 +46,7 @@ int64_t score_bytes(const PlanProgram* program) {
   int64_t most = 0;
   const auto attends = [](const Op& op) { return op.cost_class() == CostClass::attention; };
   for_each_call(program, attends, [&](const Instruction& call) {
-    const std::vector<int64_t>&q = dims_of(call, "q"), &k = dims_of(call, "k");
+    const std::vector<int64_t>&q = operand(call, "q").type.dims, &k = operand(call, "k").type.dims;
     most = std::max(most, q.at(0) * call.attrs.integer("heads") * q.at(1) * k.at(1) * 4);
   });
   return most;
@@ -70,7 +64,7 @@ Fused fused_calls(const PlanProgram* program) {
   };
   for_each_call(program, pointwise, [&](const Instruction& call) {
     ++found.calls;
-    found.largest = std::max(found.largest, storage_bytes(call.inputs.at(0).type));
+    found.largest = std::max(found.largest, storage_bytes(call.inputs.front().type));
   });
   return found;
 }

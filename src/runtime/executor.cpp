@@ -37,7 +37,7 @@ std::string signature(const KernelSpec& spec) {
 
 KernelSpec spec_of(const Instruction& instruction) {
   KernelSpec spec;
-  spec.op = op_name(*instruction.op);
+  spec.op = kernel_key(*instruction.op);
   spec.attrs = instruction.attrs;
   spec.inputs = types_of(instruction.inputs);
   spec.outputs = types_of(instruction.outputs);
@@ -95,8 +95,8 @@ void Executor::prepare_kernels() {
       if (instruction.kind != InstructionKind::call || is_bookkeeping(instruction)) continue;
       if (instruction.op->kind() == OpKind::copy_start) {
         step.action = Action::copy;
-        copying.insert(instruction.outputs.at(1).offset);
-      } else if (instruction.op->kind() == OpKind::wait && copying.erase(instruction.inputs.at(1).offset) > 0) {
+        copying.insert(token_of(instruction).offset);
+      } else if (instruction.op->kind() == OpKind::wait && copying.erase(operand(instruction, "token").offset) > 0) {
         step.action = Action::wait;
       } else {
         step.action = Action::kernel;
@@ -112,11 +112,12 @@ void Executor::prepare_copies() {
       const Instruction& instruction = program.source->instructions[i];
       Step& step = program.steps[i];
       if (step.action == Action::copy) {
-        step.copied = copies_.event_of(instruction.outputs[1].offset);
-        step.stream = &copies_.stream_of(instruction.inputs[0].tier, instruction.outputs[0].tier);
-        step.bytes = storage_bytes(instruction.outputs[0].type);
+        const Operand& to = result_of(instruction);
+        step.copied = copies_.event_of(token_of(instruction).offset);
+        step.stream = &copies_.stream_of(operand(instruction, "x").tier, to.tier);
+        step.bytes = storage_bytes(to.type);
       } else if (step.action == Action::wait) {
-        step.copied = copies_.event_of(instruction.inputs[1].offset);
+        step.copied = copies_.event_of(operand(instruction, "token").offset);
       }
     }
 }
@@ -201,7 +202,7 @@ void Executor::run_call(const Prepared& program, const Step& step, int64_t trip)
   const TensorView* const inputs = program.views.data() + step.first_input;
   const TensorView* const outputs = program.views.data() + step.first_output;
   if (step.action == Action::copy)
-    return copies_.start(outputs[0].as<std::byte>(), inputs[0].as<std::byte>(), step.bytes, *step.stream, step.copied);
+    return copies_.start(outputs->as<std::byte>(), inputs->as<std::byte>(), step.bytes, *step.stream, step.copied);
   if (step.action == Action::wait) return copies_.wait(step.copied);
   KernelCall call;
   call.inputs = {inputs, step.input_count};

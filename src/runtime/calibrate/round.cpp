@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cost/predict.h"
+#include "cost/product_rates.h"
 #include "ops/attention/kernel_choice.h"
 #include "ops/cuda/capabilities.h"
 #include "ops/linear/fp8.h"
@@ -54,8 +55,8 @@ void measure_residual(TimedCalls& calls, Profile& profile, const ProductShape& s
   Attrs attrs = how.attrs();
   attrs.set("bias", int64_t{0}).set("residual", int64_t{1}).set("dtype", "f32");
   const double seconds = calls.seconds("linear", attrs, {x, w, y}, {1, 2});
-  profile.products.push_back({"linear_residual", how.dtype, s.rows, s.outs, s.ins, flops_of(s) / seconds, how.multiply,
-                              calls.take_disturbed()});
+  profile.products.push_back({std::string(kResidualRates.key), how.dtype, s.rows, s.outs, s.ins, flops_of(s) / seconds,
+                              how.multiply, calls.take_disturbed()});
 }
 
 // A chunk of few rows stands for a loss in slices of the vocabulary, which many rows meet together.
@@ -68,7 +69,7 @@ void measure_loss(TimedCalls& calls, Profile& profile, const ProductShape& s, co
   attrs.set("loss_accumulate", "always");
   const double seconds =
       calls.seconds("linear_cross_entropy_grad", attrs, {x, w, labels, scale, sums, acc}, {1, 5}, true);
-  profile.products.push_back({"linear_cross_entropy_grad", how.dtype, s.rows, s.outs, s.ins,
+  profile.products.push_back({std::string(kLossGradientRates.key), how.dtype, s.rows, s.outs, s.ins,
                               3 * flops_of({rows, s.outs, s.ins}) / seconds, how.multiply, calls.take_disturbed()});
 }
 

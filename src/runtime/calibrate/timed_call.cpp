@@ -93,7 +93,7 @@ TimedCalls::TimedCalls(Device& device, const DeviceFacts& facts, const Calibrati
 }
 
 KernelSpec TimedCalls::spec_of(const Op& op, const Attrs& attrs, std::vector<ConcreteType> inputs) const {
-  KernelSpec spec{op_name(op), attrs, std::move(inputs), {}, 0};
+  KernelSpec spec{kernel_key(op), attrs, std::move(inputs), {}, 0};
   std::vector<Type> types;
   for (const ConcreteType& type : spec.inputs) {
     Type symbolic{type.dtype, {}};
