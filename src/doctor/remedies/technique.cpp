@@ -4,6 +4,7 @@
 #include "passes/bf16_mixed.h"
 #include "passes/bf16_true.h"
 #include "passes/chunked_loss.h"
+#include "passes/flash_attention.h"
 #include "passes/freeze.h"
 #include "passes/fused_optimizer.h"
 #include "passes/length_buckets.h"
@@ -14,6 +15,9 @@
 #include "passes/offload_parameters.h"
 #include "passes/packing.h"
 #include "passes/prefetch.h"
+#include "passes/qat.h"
+#include "passes/quantize_training.h"
+#include "passes/quantize_weights.h"
 #include "passes/recompute.h"
 #include "passes/sequence_chunks.h"
 #include "passes/shard.h"
@@ -82,7 +86,8 @@ constexpr Technique kTechniques[] = {
     {"ddp", "T30", reassociating, "code", 0.8, 0.5, "every GPU holds the same; no gathering on the first", ""},
     {"bucket-view", "T30", exact, "code", 1.0, 0, "gradients live in DDP's buckets, not beside them", ""},
     // kernels
-    {"flash-attention", "T16", reassociating, "config", 0.85, 0.2, "the S x S scores are never stored", ""},
+    {"flash-attention", "T16", kFlashAttention.kind, "config", 0.85, 0.2, "the S x S scores are never stored", "",
+     &kFlashAttention},
     {"compile", "T18", reassociating, "flag", 0.85, 0.5, "elementwise chains share one temporary", "torch >= 2.1"},
     {"liger", "T19", reassociating, "install", 0.9, 0.3, "logits, norms and gates are never stored whole",
      "liger-kernel >= 0.3, Triton"},
@@ -90,11 +95,12 @@ constexpr Technique kTechniques[] = {
      &kChunkedLoss},
     // fewer or smaller weights
     {"lora", "T21", kLora.kind, "config", 0.85, 6, "trains small added matrices only", "peft", &kLora},
-    {"qlora", "T22", lossy, "install", 1.3, 8, "frozen base in 4 bits, small added matrices trained",
-     "bitsandbytes >= 0.43, peft"},
+    {"qlora", "T22", kQuantizeWeights.kind, "install", 1.3, 8, "frozen base in 4 bits, small added matrices trained",
+     "bitsandbytes >= 0.43, peft", &kQuantizeWeights},
     {"freeze", "T20", kFreeze.kind, "config", 0.8, 8, "the frozen layers learn nothing", "", &kFreeze},
-    {"int8-training", "T23", lossy, "code", 1.2, 8, "weights live in 8 bits", "torchao >= 0.7 (prototype)"},
-    {"no-qat", "T24", lossy, "config", 0.8, 4, "the rounding is no longer trained for", ""},
+    {"int8-training", "T23", kQuantizeTraining.kind, "code", 1.2, 8, "weights live in 8 bits",
+     "torchao >= 0.7 (prototype)", &kQuantizeTraining},
+    {"no-qat", "T24", kQat.kind, "config", 0.8, 4, "the rounding is no longer trained for", "", &kQat},
     // allocator
     {"expandable-segments", "T27", exact, "flag", 1.0, 0, "changes where memory lies, not what is computed",
      "torch >= 2.1"},
@@ -114,7 +120,8 @@ constexpr Technique kTechniques[] = {
     {"batched-tokens", "T36", exact, "flag", 1.1, 0, "long prompts are read in smaller pieces", ""},
     {"kv-dtype", "T33", lossy, "flag", 1.0, 2, "keys and values in 8 bits", ""},
     {"eager", "T34", exact, "flag", 1.15, 0, "no captured graphs", ""},
-    {"quantized-model", "T25", lossy, "config", 0.9, 4, "weights in 4 or 8 bits", ""},
+    {"quantized-model", "T25", kQuantizeWeights.kind, "config", 0.9, 4, "weights in 4 or 8 bits", "",
+     &kQuantizeWeights},
     {"tensor-parallel", "T37", kShard.kind, "hardware", 0.8, 0.5, "every layer split over the GPUs", "", &kShard},
     {"fewer-images", "T36", lossy, "flag", 1.0, 2, "fewer or smaller images per request", ""},
     {"serve-offload", "T37", exact, "flag", 4.0, 0, "a part of the weights stays on the host", ""},

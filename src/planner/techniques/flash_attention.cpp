@@ -1,12 +1,8 @@
+#include "passes/flash_attention.h"
+
 #include "planner/technique.h"
 
 namespace headroom::techniques {
-namespace {
-
-constexpr PassInfo kFlashAttention{"flash-attention", PassStage::schedule, TechniqueKind::reassociating,
-                                   "attention in tiles, never a matrix of sequence x sequence"};
-
-}  // namespace
 
 extern const Technique flash_attention;
 
