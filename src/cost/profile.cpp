@@ -66,6 +66,15 @@ std::string known_devices() {
   return names;
 }
 
+// By name, or in older profiles by number.
+Capabilities read_capabilities(const Reader& reader, const Json& json, const Backend& backend) {
+  const bool named = json.contains("isa") && json["isa"].is_string();
+  const auto known = named ? backend.capabilities_named(json["isa"].get<std::string>())
+                           : backend.capabilities_numbered(reader.whole(json, "isa", 2));
+  if (!known) reader.refuse("isa", std::string(backend.known_names()).c_str());
+  return *known;
+}
+
 void read_facts(const Reader& reader, const Json& json, Profile& profile) {
   profile.facts.device = json.value("device", "cpu");
   const Backend* const backend = backends().find(profile.facts.device);
@@ -73,9 +82,7 @@ void read_facts(const Reader& reader, const Json& json, Profile& profile) {
   const int64_t threads = std::max<int64_t>(1, reader.whole(json, "threads", 1));
   if (threads > (1 << 16)) reader.refuse("threads", "at most 65536");
   profile.facts.threads = static_cast<int>(threads);
-  const auto capabilities = backend->capabilities(reader.whole(json, "isa", 2));
-  if (!capabilities) reader.refuse("isa", std::string(backend->numbers()).c_str());
-  profile.facts.capabilities = *capabilities;
+  profile.facts.capabilities = read_capabilities(reader, json, *backend);
   profile.facts.native_bf16 = json.value("native_bf16", false);
   profile.facts.alignment = std::max<int64_t>(64, reader.whole(json, "alignment", 64));
   if (!std::has_single_bit(static_cast<uint64_t>(profile.facts.alignment)) || profile.facts.alignment > (1 << 20))
@@ -207,7 +214,7 @@ std::string profile_json(const Profile& profile) {
   nlohmann::ordered_json out{{"name", profile.name},
                              {"device", profile.facts.device},
                              {"threads", profile.facts.threads},
-                             {"isa", backend_of(profile.facts).number(profile.facts.capabilities)},
+                             {"isa", backend_of(profile.facts).capabilities_name(profile.facts.capabilities)},
                              {"native_bf16", profile.facts.native_bf16},
                              {"alignment", profile.facts.alignment},
                              {"gemm_workspace_bytes", profile.facts.gemm_workspace_cap},

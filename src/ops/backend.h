@@ -37,11 +37,13 @@ class Backend {
   virtual int64_t alignment() const = 0;
   virtual const ScratchRules& scratch() const = 0;
 
-  // A profile gives a device's capabilities as a number, key "isa". nullopt for an unknown number.
-  virtual std::optional<Capabilities> capabilities(int64_t number) const = 0;
-  virtual int64_t number(const Capabilities& capabilities) const = 0;
-  // The known numbers, for a refusal: "0, 2, 512, 513 or 514 of a cpu".
-  virtual std::string_view numbers() const = 0;
+  // A profile gives a device's capabilities by a name, key "isa", and older profiles by a number. nullopt for an
+  // unknown one.
+  virtual std::optional<Capabilities> capabilities_named(std::string_view name) const = 0;
+  virtual std::optional<Capabilities> capabilities_numbered(int64_t number) const = 0;
+  virtual std::string capabilities_name(const Capabilities& capabilities) const = 0;
+  // The known names, for a refusal: "none, avx2, avx512, avx512_bf16 or amx of a cpu".
+  virtual std::string_view known_names() const = 0;
   // For users: "AVX-512 with bf16".
   virtual std::string describe(const Capabilities& capabilities) const = 0;
 

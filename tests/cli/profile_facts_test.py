@@ -71,7 +71,7 @@ class ProfileFacts(ProgramTest):
     def test_an_instruction_set_that_is_none_is_refused(self):
         text = (self.root / "tiles.json").read_text()
         (self.root / "strange.json").write_text(json.dumps({**json.loads(text), "isa": 300}))
-        self.assert_refused(["plan", "--model", "wide.json", "--memory", "1GiB", "--profile", "strange.json"], 2, "'isa' should be 0, 2, 512, 513 or 514")
+        self.assert_refused(["plan", "--model", "wide.json", "--memory", "1GiB", "--profile", "strange.json"], 2, "'isa' should be none, avx2, avx512, avx512_bf16 or amx of a cpu")
 
 
 if __name__ == "__main__":

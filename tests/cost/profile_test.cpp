@@ -7,6 +7,7 @@
 #include "cost/predict.h"
 #include "cost/shipped_profiles.h"
 #include "formats/json.h"
+#include "ops/backend.h"
 #include "ops/registry.h"
 
 namespace headroom {
@@ -152,6 +153,34 @@ TEST(Profile, WrongTypesAreRefused) {
     json[key] = Json::array();
     EXPECT_NE(refusal(json.dump()), "accepted") << key;
   }
+}
+
+// Older profiles have numbers; new ones are written with names.
+TEST(Profile, InstructionSetsHaveNames) {
+  const std::pair<const char*, int> sets[] = {
+      {"none", 0}, {"avx2", 2}, {"avx512", 512}, {"avx512_bf16", 513}, {"amx", 514}};
+  Json json = shipped_json();
+  for (const auto& [name, number] : sets) {
+    json["isa"] = number;
+    const Profile numbered = parse_profile(json.dump(), "numbered");
+    json["isa"] = name;
+    EXPECT_EQ(parse_profile(json.dump(), "named").facts.capabilities, numbered.facts.capabilities) << name;
+    EXPECT_EQ(Json::parse(profile_json(numbered)).at("isa"), name);
+  }
+  json["isa"] = "avx3";
+  EXPECT_NE(refusal(json.dump()).find("'isa' should be none, avx2, avx512, avx512_bf16 or amx of a cpu"),
+            std::string::npos);
+}
+
+TEST(Profile, ComputeCapabilitiesHaveNames) {
+  const Backend& cuda = *backends().find("cuda");
+  for (const int number : {0, 61, 90, 120}) {
+    const Capabilities capabilities = cuda.capabilities_numbered(number).value();
+    EXPECT_EQ(cuda.capabilities_named(cuda.capabilities_name(capabilities)), capabilities) << number;
+  }
+  EXPECT_EQ(cuda.capabilities_name(cuda.capabilities_numbered(86).value()), "8.6");
+  for (const char* name : {"", "9", "90", "9.", "9.00", "09.0", "-9.0", "9.0a", "123456789.0"})
+    EXPECT_FALSE(cuda.capabilities_named(name)) << name;
 }
 
 TEST(Profile, FactsOutOfRangeAreRefused) {

@@ -2,7 +2,7 @@
 #include "ops/backend.h"
 
 #include <algorithm>
-#include <utility>
+#include <array>
 
 #include "ops/cpu/capabilities.h"
 
@@ -12,13 +12,17 @@ void register_all_cpu_scratch(ScratchRules& rules);  // generated
 
 namespace {
 
-// The numbers of instruction sets in profiles.
-constexpr std::array<std::pair<int64_t, InstructionSet>, kInstructionSets.size()> kNumbers{
-    {{0, InstructionSet::none},
-     {2, InstructionSet::avx2},
-     {512, InstructionSet::avx512},
-     {513, InstructionSet::avx512_bf16},
-     {514, InstructionSet::amx}}};
+// An instruction set in profiles; older ones have the number.
+struct ProfileWord {
+  std::string_view name;
+  int64_t number;
+  InstructionSet set;
+};
+constexpr std::array<ProfileWord, kInstructionSets.size()> kWords{{{"none", 0, InstructionSet::none},
+                                                                   {"avx2", 2, InstructionSet::avx2},
+                                                                   {"avx512", 512, InstructionSet::avx512},
+                                                                   {"avx512_bf16", 513, InstructionSet::avx512_bf16},
+                                                                   {"amx", 514, InstructionSet::amx}}};
 
 class CpuBackend final : public Backend {
  public:
@@ -27,16 +31,22 @@ class CpuBackend final : public Backend {
   int64_t alignment() const override { return 64; }
   const ScratchRules& scratch() const override { return scratch_; }
 
-  std::optional<Capabilities> capabilities(int64_t number) const override {
-    for (const auto& [known, set] : kNumbers)
-      if (known == number) return capabilities_of(set);
+  std::optional<Capabilities> capabilities_named(std::string_view name) const override {
+    for (const ProfileWord& word : kWords)
+      if (word.name == name) return capabilities_of(word.set);
     return std::nullopt;
   }
-  int64_t number(const Capabilities& capabilities) const override {
-    const InstructionSet wanted = instruction_set_of(capabilities);
-    return std::find_if(kNumbers.begin(), kNumbers.end(), [&](const auto& row) { return row.second == wanted; })->first;
+  std::optional<Capabilities> capabilities_numbered(int64_t number) const override {
+    for (const ProfileWord& word : kWords)
+      if (word.number == number) return capabilities_of(word.set);
+    return std::nullopt;
   }
-  std::string_view numbers() const override { return "0, 2, 512, 513 or 514 of a cpu"; }
+  std::string capabilities_name(const Capabilities& capabilities) const override {
+    const InstructionSet set = instruction_set_of(capabilities);
+    const auto* word = std::find_if(kWords.begin(), kWords.end(), [&](const ProfileWord& w) { return w.set == set; });
+    return std::string(word->name);
+  }
+  std::string_view known_names() const override { return "none, avx2, avx512, avx512_bf16 or amx of a cpu"; }
   std::string describe(const Capabilities& capabilities) const override {
     return std::string(instruction_set_name(instruction_set_of(capabilities)));
   }

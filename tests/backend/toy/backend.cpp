@@ -15,13 +15,18 @@ class ToyBackend final : public Backend {
   int64_t alignment() const override { return toy::kAlignment; }
   const ScratchRules& scratch() const override { return scratch_; }
 
+  std::optional<Capabilities> capabilities_named(std::string_view name) const override {
+    for (int64_t number = 1; number <= 3; ++number)
+      if (fmt::format("{} gears", number) == name) return capabilities_numbered(number);
+    return std::nullopt;
+  }
   // The number is its number of gears.
-  std::optional<Capabilities> capabilities(int64_t number) const override {
+  std::optional<Capabilities> capabilities_numbered(int64_t number) const override {
     if (number < 1 || number > 3) return std::nullopt;
     return Capabilities().add(toy::kGears, static_cast<int>(number));
   }
-  int64_t number(const Capabilities& capabilities) const override { return capabilities.version(toy::kGears); }
-  std::string_view numbers() const override { return "1 to 3 gears"; }
+  std::string capabilities_name(const Capabilities& capabilities) const override { return describe(capabilities); }
+  std::string_view known_names() const override { return "1 to 3 gears"; }
   std::string describe(const Capabilities& capabilities) const override {
     return fmt::format("{} gears", capabilities.version(toy::kGears));
   }
