@@ -7,7 +7,7 @@
 // Placed here because: after recompute, whose clones read weights in the backward pass: the update must come after
 //   them.
 // Saves: all gradients except those alive at once. Costs: nothing.
-// Manuals: M3; torchtune's optimizer_in_bwd (figures B).
+// Manuals: M3; torchtune's optimizer_in_bwd.
 #pragma once
 
 #include "passes/pass.h"

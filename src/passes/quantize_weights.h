@@ -11,7 +11,7 @@
 //   of 256), 5 (int4: blocks of 32) or 8 (int8: a scale per row); in groups of N elements of a row: 32 / N more. Costs:
 //   decoding, once per product and thread.
 // Sources: Dettmers et al. 2023, "QLoRA", sections 3 and 4.
-// Manuals: M3, M5 (T22, T25).
+// Manuals: M3 (T22, T25).
 #pragma once
 
 #include <set>

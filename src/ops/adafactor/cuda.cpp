@@ -12,8 +12,8 @@ cuda::AdafactorArgs args_of(const AdafactorPlan& plan, const AdafactorShape& sha
   args.matrices = shape.matrices;
   args.rows = shape.rows;
   args.cols = shape.cols;
-  args.fresh_place = kFreshShare;
-  args.rate_place = plan.relative ? kRelativeRate : kLearningRate;
+  args.fresh_index = kFreshShare;
+  args.rate_index = plan.relative ? kRelativeRate : kLearningRate;
   args.eps1 = static_cast<float>(plan.eps1);
   args.beta1 = static_cast<float>(plan.beta1);
   args.least_scale = static_cast<float>(plan.eps2);

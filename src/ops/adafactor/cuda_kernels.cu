@@ -14,7 +14,7 @@ HR_DEVICE float square(const AdafactorArgs& a, float clip, int64_t i) {
 
 // One thread per column.
 __global__ void adafactor_cols(AdafactorArgs a) {
-  const float clip = *a.clip, fresh = a.hyper[a.fresh_place];
+  const float clip = *a.clip, fresh = a.hyper[a.fresh_index];
   if (!usable_factor(clip)) return;
   for (int64_t at = first_index(); at < a.matrices * a.cols; at += index_stride()) {
     const int64_t matrix = at / a.cols, first = matrix * a.rows * a.cols + at % a.cols;
@@ -29,7 +29,7 @@ __global__ void adafactor_cols(AdafactorArgs a) {
 // One block per row.
 __global__ void adafactor_rows(AdafactorArgs a) {
   __shared__ float slots[kWarp];
-  const float clip = *a.clip, fresh = a.hyper[a.fresh_place];
+  const float clip = *a.clip, fresh = a.hyper[a.fresh_index];
   if (!usable_factor(clip)) return;
   const int64_t row = blockIdx.x, first = row * a.cols;
   float sum = 0;
@@ -90,7 +90,7 @@ __global__ void adafactor_whole(AdafactorArgs a) {
   weights = reduce_block(weights, slots, 0.0f, Sum());
   if (threadIdx.x != 0) return;
   const float count = static_cast<float>(rows) * static_cast<float>(a.cols);
-  float rate = a.hyper[a.rate_place];
+  float rate = a.hyper[a.rate_index];
   if (a.scales) rate *= fmaxf(a.least_scale, sqrtf(weights / count));
   a.whole[0] = rate;
   a.whole[1] = rate / fmaxf(1.0f, sqrtf(updates / count) / a.most_update);

@@ -22,8 +22,8 @@ struct AdafactorArgs {
   int64_t matrices = 1;
   int64_t rows = 1;
   int64_t cols = 1;
-  int64_t fresh_place = 0;  // index into hyper
-  int64_t rate_place = 0;
+  int64_t fresh_index = 0;  // into hyper
+  int64_t rate_index = 0;
   float eps1 = 0;
   float beta1 = 0;
   float least_scale = 0;
