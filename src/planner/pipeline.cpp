@@ -82,9 +82,18 @@ constexpr auto kOrder = [] {
 }();
 static_assert(kOrder.size() == Candidate::kTechniques, "planner/technique.h says how many there are");
 
-// Names that the command line knows and later versions will support.
-constexpr std::string_view kLater[] = {"fuse-elementwise", "optimizer-8bit", "paged-optimizer", "shard",
-                                       "ring-attention",   "paged-kv"};
+// Names without a technique of this version, and what has the same effect; "" if nothing has.
+struct OtherName {
+  std::string_view name;
+  const char* instead;
+};
+constexpr OtherName kOtherNames[] = {
+    {"optimizer-8bit", "use --optim adamw_8bit or lion_8bit"},
+    {"paged-optimizer", "use --optim paged_adamw_32bit or paged_adamw_8bit, with --host-memory or --disk-memory"},
+    {"fuse-elementwise", "leave it out: `headroom plan --explain` lists what is always fused"},
+    {"paged-kv", "leave it out: `headroom serve` always keeps its KV cache in blocks"},
+    {"shard", ""},
+    {"ring-attention", ""}};
 
 void run_model_passes(Assembly& assembly, const PlanRequest& request, const Candidate& candidate, bool verify,
                       std::vector<PassTrace>* trace) {
@@ -123,6 +132,24 @@ Graph assemble(Assembly assembly, const PlanRequest& request, const Candidate& c
   run_pass(kAttentionKernels, graph, verify, trace,
            [&](Graph& g) { choose_attention_kernels(g, request.facts, request.profile, order); });
   return std::move(graph);
+}
+
+// Refuses a pin of a name that has no technique; `off` is accepted for the known ones.
+void refuse_other_name(const std::string& name, const std::string& setting) {
+  const auto* const other = std::find_if(std::begin(kOtherNames), std::end(kOtherNames),
+                                         [&](const OtherName& known) { return known.name == name; });
+  if (other == std::end(kOtherNames)) {
+    std::vector<std::string> names;
+    for (const PassInfo* info : all_passes()) names.emplace_back(info->name);
+    throw Error(ErrorKind::usage, fmt::format("there is no technique '{}'", name),
+                fmt::format("did you mean '{}'?", nearest_name(name, names)));
+  }
+  if (setting == "off") return;
+  const std::string instead = other->instead;
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("technique '{}' is not {}", name, instead.empty() ? "built in this version" : "set by --technique"),
+      instead.empty() ? "leave it out; `headroom plan --help` lists the techniques" : instead);
 }
 
 }  // namespace
@@ -173,15 +200,7 @@ void check_techniques(const PlanRequest& request) {
                     verdict.remedy);
       continue;
     }
-    if (std::find(std::begin(kLater), std::end(kLater), name) == std::end(kLater)) {
-      std::vector<std::string> names;
-      for (const PassInfo* info : all_passes()) names.emplace_back(info->name);
-      throw Error(ErrorKind::usage, fmt::format("there is no technique '{}'", name),
-                  fmt::format("did you mean '{}'?", nearest_name(name, names)));
-    }
-    if (pin.setting != "off")
-      throw Error(ErrorKind::usage, fmt::format("technique '{}' is not built in this version", name),
-                  "leave it out; `headroom plan --help` lists what is built");
+    refuse_other_name(name, pin.setting);
   }
 }
 

@@ -149,6 +149,12 @@ TEST(Techniques, OnesOfLaterVersionsAreRefusedUnlessOff) {
   EXPECT_EQ(refusal({{"ring-attention", "off"}}), "accepted");
 }
 
+TEST(Techniques, NamesOfOtherOptionsAreRefusedWithTheOption) {
+  EXPECT_MENTIONS(refusal({{"optimizer-8bit", "on"}}), "--optim adamw_8bit");
+  EXPECT_MENTIONS(refusal({{"paged-optimizer", "on"}}), "--optim paged_adamw_32bit");
+  EXPECT_EQ(refusal({{"optimizer-8bit", "off"}}), "accepted");
+}
+
 TEST(Techniques, AdaptersAndFrozenWeightsNeedLess) {
   TrainOptions options = fixed_options();
   const Plan whole = plan(options, small_model()).plan;
