@@ -103,12 +103,12 @@ std::vector<AutomaticItem> automatic_items(const Plan& plan) {
                                count_updates(step))});
   items.push_back(
       {"asynchronous loading", batch_bytes(step),
-       "tokens are ready before step 0; a micro-batch is read straight into its place in the arena, with no "
-       "worker, pinned copy or prefetch queue"});
+       "tokens are ready before step 0; a micro-batch is read directly into the arena, without workers, pinned copies "
+       "or a prefetch queue"});
   items.push_back({"memory for the longest sequence", plan.arena_bytes,
-                   "the arena is laid out for --max-seq-length before step 0: no length met later needs more"});
+                   "the arena is laid out for --max-seq-length before step 0: no later batch needs more"});
   items.push_back({"no fragmentation", plan.breakdown.alignment,
-                   "every tensor has its place; this is all that rounding and gaps take"});
+                   "every tensor has a fixed offset; alignment and gaps take this much"});
   items.push_back({"threads", -1, fmt::format("one team of {} for kernels and libraries", plan.facts.threads)});
   return items;
 }

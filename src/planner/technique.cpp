@@ -16,7 +16,7 @@ void check_setting(const PassInfo& info, const std::string& setting, std::initia
   const char* const end = setting.data() + setting.size();
   const auto [at, status] = std::from_chars(setting.data(), end, parsed);
   if (number && status == std::errc() && at == end && parsed >= 1) return;
-  throw Error(ErrorKind::usage, fmt::format("--technique {}={} is not a setting of it", info.name, setting),
+  throw Error(ErrorKind::usage, fmt::format("'{}' is not a setting of technique {}", setting, info.name),
               fmt::format("one of {}{}", fmt::join(words, ", "), number ? ", or a number of at least 1" : ""));
 }
 

@@ -193,8 +193,8 @@ void report(const PlanRequest& request, const Placement& at, int64_t resident, d
                                costs, std::move(why), taken});
   };
   add(kOffloadParameters, tier_setting(at.tier, at.layers), resident - plan.arena_bytes, plan.step_seconds - seconds,
-      "against keeping them on the device");
-  add(kPrefetch, at.depth > 0 ? std::to_string(at.depth) : "off", 0, 0, "windows ahead of their use that copies start");
+      "compared with keeping them on the device");
+  add(kPrefetch, at.depth > 0 ? std::to_string(at.depth) : "off", 0, 0, "how many windows early copies start");
 }
 
 class WeightPlacer {

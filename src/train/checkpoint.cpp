@@ -140,7 +140,7 @@ std::map<std::string, std::string> techniques_at(const fs::path& file, const Jso
     const Technique* const technique = find_technique(name);
     const auto refuse = [&, &key = name, &value = setting] {
       throw Error(ErrorKind::format,
-                  fmt::format("{}: '{}' is not a setting of a technique '{}'", file.string(), value, key),
+                  fmt::format("{}: '{}' is not a setting of technique '{}'", file.string(), value, key),
                   "resume from an older checkpoint");
     };
     if (!technique || !technique->as_pin) refuse();

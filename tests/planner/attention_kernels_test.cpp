@@ -215,29 +215,30 @@ std::string order_refusal(const TrainOptions& options) {
 
 TEST(AttentionOrder, IsRefusedWhereThereIsNone) {
   EXPECT_EQ(order_refusal(with_any_order()), "accepted");
-  EXPECT_EQ(order_refusal(with_any_order(hopper_options("32-true"))),
-            "--technique attention-order=any is of attention in bf16, and --precision 32-true has none | add "
-            "--precision bf16-mixed or bf16-true, or leave it out");
+  EXPECT_EQ(
+      order_refusal(with_any_order(hopper_options("32-true"))),
+      "--technique attention-order=any applies to bf16 attention only, not to --precision 32-true | add --precision "
+      "bf16-mixed or bf16-true, or leave it out");
   TrainOptions options = with_any_order(fixed_options());
   options.techniques.precision = "bf16-mixed";
   EXPECT_EQ(order_refusal(options),
-            "--technique attention-order=any is for GPUs: the CPU's gradient of attention has a fixed order, which "
-            "costs it nothing | leave it out");
+            "--technique attention-order=any is for GPUs; on the CPU the gradient of attention has a fixed order at no "
+            "cost | leave it out");
   options.techniques.attention_order = "fixed";
   options.techniques.pins["attention-order"] = "fixed";
   EXPECT_EQ(order_refusal(options), "accepted");
   options = with_any_order();
   options.techniques.arithmetic = "fixed";
   EXPECT_EQ(order_refusal(options),
-            "--technique attention-order=any gives no fixed bits, which --arithmetic fixed asks for | leave one of the "
-            "two out");
+            "--technique attention-order=any does not give the same bits each time, as --arithmetic fixed requires | "
+            "leave one of the two out");
   options = with_any_order();
   options.techniques.pins["attention-order"] = "fixed";
   EXPECT_EQ(order_refusal(options),
             "--technique attention-order=fixed contradicts --attention-order any | state one of them");
   options = hopper_options();
   options.techniques.pins["attention-order"] = "on";
-  EXPECT_EQ(order_refusal(options), "--technique attention-order=on is not a setting of it | one of fixed, any");
+  EXPECT_EQ(order_refusal(options), "'on' is not a setting of technique attention-order | one of fixed, any");
   options = hopper_options();
   options.techniques.attention_order = "some";
   EXPECT_NE(order_refusal(options).find("--attention-order 'some'"), std::string::npos) << order_refusal(options);
@@ -250,7 +251,7 @@ TEST(AttentionOrder, NeedsBf16OnTensorCores) {
     search_training_plan(request);
     FAIL() << "accepted";
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "--technique attention-order=any needs compute capability 8.0, this is 7.5");
+    EXPECT_STREQ(error.what(), "--technique attention-order=any needs compute capability 8.0 or later; this is 7.5");
   }
 }
 

@@ -174,7 +174,7 @@ TEST_F(ThreeTiers, PinsOfATierWithoutABudgetAreRefusedWithTheOption) {
     EXPECT_THAT(refused(value, {kPlenty, kPlenty, kPlenty}, "offload-activations"), HasSubstr("disk:12")) << value;
   TrainOptions cpu = fixed_options();
   cpu.techniques.pins = {{"offload-optimizer", "host"}};
-  EXPECT_THAT(refusal(fixed_request(cpu, model_)), HasSubstr("the CPU's memory is the host's"));
+  EXPECT_THAT(refusal(fixed_request(cpu, model_)), HasSubstr("on the CPU device and host share memory"));
 }
 
 // One expansion is enough for all tiers: the same bytes and seconds as a graph for each of them.

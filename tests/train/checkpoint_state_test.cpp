@@ -54,7 +54,7 @@ TEST_F(CheckpointState, CountsThatAreNoneAreRefusedByName) {
   EXPECT_NE(refusal("step", "9223372036854775807").find("'step'"), std::string::npos);
   EXPECT_NE(refusal("best_step", "4").find("best step 4 of 3"), std::string::npos);
   for (const char* value : {"\"0\"", "\"some\"", "\"\""})
-    EXPECT_NE(refusal("micro-batch", value).find("not a setting of a technique 'micro-batch'"), std::string::npos);
+    EXPECT_NE(refusal("micro-batch", value).find("not a setting of technique 'micro-batch'"), std::string::npos);
 }
 
 // The loss scale of fp16 is bitwise unchanged; an invalid one is refused.

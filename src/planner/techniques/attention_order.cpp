@@ -17,16 +17,16 @@ namespace {
 Verdict verdict(const PlanRequest& request) {
   if (pin(request, kAttentionOrder.name) == "fixed") return {};
   if (request.facts.is_cpu())
-    return {"is for GPUs: the CPU's gradient of attention has a fixed order, which costs it nothing", "leave it out"};
+    return {"is for GPUs; on the CPU the gradient of attention has a fixed order at no cost", "leave it out"};
   if (!has_bf16_tensor_cores(request.facts))
-    return {fmt::format("needs compute capability 8.0, this is {}",
+    return {fmt::format("needs compute capability 8.0 or later; this is {}",
                         compute_capability_name(compute_capability(request.facts))),
             "leave it out"};
   if (!precision_of(request).starts_with("bf16"))
-    return {fmt::format("is of attention in bf16, and --precision {} has none", precision_of(request)),
+    return {fmt::format("applies to bf16 attention only, not to --precision {}", precision_of(request)),
             "add --precision bf16-mixed or bf16-true, or leave it out"};
   if (request.arithmetic_fixed)
-    return {"gives no fixed bits, which --arithmetic fixed asks for", "leave one of the two out"};
+    return {"does not give the same bits each time, as --arithmetic fixed requires", "leave one of the two out"};
   return {};
 }
 
@@ -41,15 +41,15 @@ bool was_measured(const Profile& profile) {
 
 Told told(const PlanRequest& request, const Candidate& chosen) {
   if (!chosen[attention_order].taken())
-    return {"fixed", "two runs would agree to rounding, not bitwise: taken only when named (--attention-order any)"};
+    return {"fixed", "two runs would agree only to rounding: used only when named (--attention-order any)"};
   return {
       .value = "any",
       .why = "named by --attention-order",
       .without = chosen.without(attention_order),
       .also = was_measured(request.profile)
-                  ? "; the gradients of attention that cuDNN takes, where the profile has no faster kernels"
-                  : "; the gradients of attention that cuDNN takes: the profile has no rate of theirs, and predicts "
-                    "them at that of attention's other kernels"};
+                  ? "; applies to the gradients of attention that cuDNN computes, unless the profile has faster kernels"
+                  : "; applies to the gradients of attention that cuDNN computes; the profile has no rate for these "
+                    "kernels; the rate of attention's other kernels is used"};
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ std::vector<Setting> choices(const PlanRequest& request, const Candidate&) {
 Told told(const PlanRequest& request, const Candidate& chosen) {
   if (!chosen[compress_activations].taken())
     return {"off",
-            "rounds what the backward pass reads: taken only when named (--technique compress-activations=int8) "
+            "rounds what the backward pass reads: used only when named (--technique compress-activations=int8) "
             "or allowed"};
   const std::string& why = request.techniques.at(std::string(kCompressActivations.name)).why;
   return {"int8", why.empty() ? "named by --technique" : why, chosen.without(compress_activations)};

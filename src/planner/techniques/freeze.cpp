@@ -14,7 +14,7 @@ void freeze_weights(Assembly& a, const PlanRequest& request, const Candidate&) {
 }
 
 Told told(const PlanRequest& request, const Candidate& chosen) {
-  if (!asked_for(request, kFreeze)) return {"off", "trains other weights: taken only when named (--freeze)"};
+  if (!asked_for(request, kFreeze)) return {"off", "trains other weights: used only when named (--freeze)"};
   return {pin(request, kFreeze.name), "named by --freeze", chosen.without(freeze)};
 }
 

@@ -16,9 +16,8 @@ namespace {
 Verdict verdict(const PlanRequest& request) {
   if (!update_waits(request)) return {};
   if (scales_loss(request))
-    return {
-        "needs updates before all gradients are known: with a loss scale a step is left out where one is not finite",
-        "use --precision bf16-mixed, or leave fused-optimizer out"};
+    return {"cannot skip a step with non-finite gradients, as a loss scale requires",
+            "use --precision bf16-mixed, or leave fused-optimizer out"};
   return {"needs every gradient before the first update when clipping by global norm",
           "add --max-grad-norm 0, which trains without clipping"};
 }

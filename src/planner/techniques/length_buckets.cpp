@@ -11,7 +11,7 @@ namespace {
 
 Told told(const PlanRequest& request, const Candidate&) {
   if (!asked_for(request, kLengthBuckets))
-    return {"off", "other rows would share a step: taken only when named (--group-by-length true) or allowed"};
+    return {"off", "other rows would share a step: used only when named (--group-by-length true) or allowed"};
   return {.value = fmt::format("{}", fmt::join(bucket_choices(request), ",")),
           .why = {},
           .also = "; shorter batches run at these lengths in the same arena"};

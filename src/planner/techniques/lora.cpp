@@ -22,7 +22,7 @@ void add_adapters(Assembly& a, const PlanRequest& request, const Candidate&) {
 }
 
 Told told(const PlanRequest&, const Candidate& chosen) {
-  if (!chosen[lora].taken()) return {"off", "trains other, fewer weights: taken only when named (--lora-r)"};
+  if (!chosen[lora].taken()) return {"off", "trains other, fewer weights: used only when named (--lora-r)"};
   return {fmt::format("rank {}", chosen[lora].count), "named by --lora-r", chosen.without(lora)};
 }
 
@@ -41,8 +41,8 @@ constinit const Technique lora{
 namespace {
 
 [[noreturn]] void refuse(std::string_view setting) {
-  throw Error(ErrorKind::usage, fmt::format("--technique lora={} is not a setting of it", setting),
-              "off; adapters are asked for by --lora-r");
+  throw Error(ErrorKind::usage, fmt::format("'{}' is not a setting of technique lora", setting),
+              "off; --lora-r asks for adapters");
 }
 
 template <typename Number>

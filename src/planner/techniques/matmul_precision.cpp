@@ -20,7 +20,7 @@ void check(const PlanRequest& request, const std::string& setting) {
     throw Error(ErrorKind::usage, fmt::format("--matmul-precision fp8: {}", refusal),
                 "leave it out: --precision bf16-mixed and bf16-true multiply in bf16");
   if (precision_of(request) == "32-true")
-    throw Error(ErrorKind::usage, "--matmul-precision fp8 is of bf16 operands, and --precision 32-true has none",
+    throw Error(ErrorKind::usage, "--matmul-precision fp8 needs bf16 operands; --precision 32-true has none",
                 "--precision bf16-mixed --matmul-precision fp8, or --matmul-precision medium");
 }
 
@@ -29,20 +29,21 @@ Told told(const PlanRequest& request, const Candidate& chosen) {
   const bool cpu = request.facts.is_cpu(), tiles = request.facts.has_bf16_tiles();
   if (!chosen[matmul_precision].taken())
     return {.value = "highest",
-            .why = "changes the arithmetic: taken only when named (--matmul-precision)",
+            .why = "changes the arithmetic: used only when named (--matmul-precision)",
             .also = tiles && precision_of(request) == "32-true"
                         ? "; fp32 products as sums of three bf16 parts: finite operands above 3.396e38 become "
                           "infinite, parts below 2^-126 zero"
                         : ""};
-  return {.value = matmul_precision_of(request),
-          .why = "named by --matmul-precision",
-          .without = chosen.without(matmul_precision),
-          .also = matmul_precision_of(request) == "fp8"
-                      ? "; products that the profile expects to be faster so, counted at twice the rate of bf16 where "
-                        "fp8 was not measured, with what rounding the operands takes"
-                  : cpu && !tiles
-                      ? "; without bf16 tiles the rounded operands are multiplied in fp32, which is no faster"
-                      : ""};
+  return {
+      .value = matmul_precision_of(request),
+      .why = "named by --matmul-precision",
+      .without = chosen.without(matmul_precision),
+      .also =
+          matmul_precision_of(request) == "fp8"
+              ? "; used only where the profile predicts a gain; unmeasured fp8 is assumed twice as fast as bf16, plus "
+                "rounding"
+          : cpu && !tiles ? "; without bf16 tiles the rounded operands are multiplied in fp32, which is no faster"
+                          : ""};
 }
 
 void set(Graph& graph, const PlanRequest& request, const Candidate& candidate) {

@@ -28,7 +28,7 @@ Told told(const PlanRequest& request, const Candidate& chosen) {
   Told out{.value = std::to_string(micro_batch_of(chosen)), .why = "the whole global batch fits at once"};
   out.pin_leaves_choice = pin(request, kMicroBatch.name) == "on";
   if (accumulates(request, chosen)) {
-    out.why = fmt::format("against all {} sequences at once", request.global_batch);
+    out.why = fmt::format("compared with all {} sequences at once", request.global_batch);
     out.without = chosen;
     (*out.without)[micro_batch].count = request.global_batch;
   } else if (loss_spans_batch(request)) {

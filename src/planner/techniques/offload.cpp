@@ -57,7 +57,7 @@ std::optional<OffloadPin> parse_setting(std::string_view text, bool counts) {
 std::string budget_option(const PlanRequest& request, std::optional<Tier> tier) {
   const bool hosted = !request.facts.is_cpu();
   if (tier == Tier::disk || (!tier && !hosted)) return "add --disk-memory DIR:BYTES";
-  if (!hosted) return "the CPU's memory is the host's: say off, or disk with --disk-memory DIR:BYTES";
+  if (!hosted) return "on the CPU device and host share memory: use off, or disk with --disk-memory DIR:BYTES";
   return tier ? "add --host-memory BYTES" : "add --host-memory BYTES, or --disk-memory DIR:BYTES";
 }
 
@@ -121,7 +121,7 @@ std::optional<int64_t> pinned_prefetch(const PlanRequest& request) {
 void check_prefetch(const PlanRequest&, const std::string& setting) {
   const int64_t windows = number(setting);
   if (setting == "on" || setting == "off" || (windows >= 0 && windows <= kMostPrefetch)) return;
-  throw Error(ErrorKind::usage, fmt::format("--technique {}={} is not a setting of it", kPrefetch.name, setting),
+  throw Error(ErrorKind::usage, fmt::format("'{}' is not a setting of technique {}", setting, kPrefetch.name),
               fmt::format("off, or a number of windows of at most {}", kMostPrefetch));
 }
 
@@ -130,7 +130,7 @@ void check_offload(const PlanRequest& request, const PassInfo& info, const std::
   const std::optional<OffloadPin> setting = parse_setting(value, counts);
   if (!setting)
     throw Error(
-        ErrorKind::usage, fmt::format("--technique {}={} is not a setting of it", info.name, value),
+        ErrorKind::usage, fmt::format("'{}' is not a setting of technique {}", value, info.name),
         counts ? "one of on, off, host, disk, a number of layers, or both: disk:12" : "one of on, off, host, disk");
   const std::vector<Tier> tiers = offload_tiers(request);
   if (setting->off ||

@@ -10,7 +10,7 @@ namespace {
 
 Told told(const PlanRequest& request, const Candidate& chosen) {
   if (!asked_for(request, kPacking))
-    return {"off", "other rows would share a step: taken only when named (--packing true) or allowed"};
+    return {"off", "other rows would share a step: used only when named (--packing true) or allowed"};
   return {.value = "on",
           .why = {},
           .without = chosen.without(packing),

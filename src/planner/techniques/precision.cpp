@@ -11,7 +11,7 @@ namespace techniques {
 namespace {
 
 Told not_taken(const Precision& precision) {
-  return {"off", fmt::format("changes the arithmetic: taken only when named (--precision {})", precision.word)};
+  return {"off", fmt::format("changes the arithmetic: used only when named (--precision {})", precision.word)};
 }
 
 // The form of fp16 on a device.

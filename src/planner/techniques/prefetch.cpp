@@ -17,8 +17,7 @@ std::vector<Setting> refinements(const PlanRequest& request, const Candidate& ca
 Told told(const PlanRequest& request, const Candidate& chosen) {
   const bool any = offloads(chosen), ahead = any && prefetch_of(chosen) > 0;
   Told out{ahead ? std::to_string(prefetch_of(chosen)) : "off", needs_lower_tier(request).why_not};
-  if (out.why.empty())
-    out.why = any ? "windows ahead of their use that copies start; against none" : "nothing is copied";
+  if (out.why.empty()) out.why = any ? "how many windows early copies start; compared with none" : "nothing is copied";
   if (!ahead) return out;
   out.without = chosen.without(prefetch);
   return out;

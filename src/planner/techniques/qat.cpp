@@ -22,11 +22,11 @@ void check(const PlanRequest&, const std::string& setting) {
 
 Verdict verdict(const PlanRequest& request) {
   if (asked_for(request, kLora))
-    return {"rounds the weights that are trained: with adapters none of them is",
+    return {"acts on trained weights; with adapters the matrices are frozen",
             "leave --lora-r out; or --technique quantize-weights=int4 trains adapters over a quantised base"};
   if (asked_for(request, kQuantizeWeights))
-    return {"rounds weights that are numbers: these are codes already",
-            "begin from the model in 32 or 16 bits, or leave qat out"};
+    return {"needs unquantised weights; these are stored as codes",
+            "start from the model in 32 or 16 bits, or leave qat out"};
   return {};
 }
 
@@ -54,12 +54,12 @@ void round(Assembly& a, const PlanRequest& request, const Candidate& candidate) 
 
 Told told(const PlanRequest& request, const Candidate& chosen) {
   if (!chosen[qat].taken())
-    return {"off", "rounds what products read: taken only when named (--technique qat=int8-int4)"};
+    return {"off", "rounds the operands of products: used only when named (--technique qat=int8-int4)"};
   const std::string& why = request.techniques.at(std::string(kQat.name)).why;
   return {.value = kind_of(chosen[qat]),
           .why = why.empty() ? "named by --technique" : why,
           .without = chosen.without(qat),
-          .if_larger = "; weights stay in full, and rounded copies of a layer's lie beside them while it runs"};
+          .if_larger = "; weights stay in full, and a layer's rounded copies exist while it runs"};
 }
 
 }  // namespace

@@ -35,12 +35,13 @@ void check(const PlanRequest& request, const std::string& setting) {
 
 Verdict verdict(const PlanRequest& request) {
   if (asked_for(request, kLora))
-    return {"stores weights that are trained: with adapters none of them is",
+    return {"acts on trained weights; with adapters the matrices are frozen",
             "leave --lora-r out; or --technique quantize-weights=int8 stores the frozen base in as many bits"};
   if (asked_for(request, kQuantizeWeights))
-    return {"trains codes made of numbers: quantize-weights freezes them", "name one of the two"};
+    return {"trains the codes of weights; quantize-weights freezes them", "name one of the two"};
   if (asked_for(request, kQat))
-    return {"stores what qat keeps in full: it rounds the weights where they are read", "name one of the two"};
+    return {"stores weights as codes; qat keeps them in full and rounds them when they are read",
+            "name one of the two"};
   const Optimizer& optimizer = find_optimizer(request.optimizer.optimizer());
   if (!optimizer.by_element())
     return {
@@ -57,7 +58,7 @@ void store(Assembly& a, const PlanRequest&, const Candidate&) {
 
 Told told(const PlanRequest& request, const Candidate& chosen) {
   if (!chosen[quantize_training].taken())
-    return {"off", "rounds the weights at every step: taken only when named (--technique quantize-training=int8)"};
+    return {"off", "rounds the weights at every step: used only when named (--technique quantize-training=int8)"};
   const std::string& why = request.techniques.at(std::string(kQuantizeTraining.name)).why;
   return {"int8", why.empty() ? "named by --technique" : why, chosen.without(quantize_training)};
 }

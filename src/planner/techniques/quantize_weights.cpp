@@ -36,7 +36,7 @@ void store(Assembly& a, const PlanRequest& request, const Candidate&) {
 
 Told told(const PlanRequest& request, const Candidate& chosen) {
   if (!chosen[quantize_weights].taken())
-    return {"off", "rounds the weights: taken only when named (--technique quantize-weights=nf4)"};
+    return {"off", "rounds the weights: used only when named (--technique quantize-weights=nf4)"};
   const std::string& why = request.techniques.at(std::string(kQuantizeWeights.name)).why;
   return {pin(request, kQuantizeWeights.name), why.empty() ? "named by --technique" : why,
           chosen.without(quantize_weights)};

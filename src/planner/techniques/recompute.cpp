@@ -35,7 +35,7 @@ void check(const PlanRequest& request, const std::string& setting) {
   if (parse_keeps(setting, layer_kinds(request.forward))) return;
   const int64_t blocks = block_count(request.forward);
   throw Error(
-      ErrorKind::usage, fmt::format("--technique recompute={} is not a setting of it", setting),
+      ErrorKind::usage, fmt::format("'{}' is not a setting of technique recompute", setting),
       fmt::format("on, off, keep-all, drop-cheap, drop-attention, keep-attention, block-input, drop- and classes "
                   "of tensors joined by + (cheap, norms, elementwise, attention, projections, output, mlp), or "
                   "up to {} of these for parts of the {} layers: '{}'",
@@ -48,7 +48,7 @@ Told told(const PlanRequest&, const Candidate& chosen) {
   if (chosen[recompute] == none) return {describe_keep(none), "every activation fits"};
   Candidate plain = chosen;
   plain[recompute] = none;
-  return {describe_keep(chosen[recompute]), "against keeping every activation", plain};
+  return {describe_keep(chosen[recompute]), "compared with keeping every activation", plain};
 }
 
 }  // namespace

@@ -28,9 +28,10 @@ void check(const PlanRequest& request, const std::string& setting) {
   if (setting == "on" || setting == "off" || request.seq_length == 0) return;
   const int64_t most = most_sequence_chunks(request.seq_length);
   if (setting.size() > 6 || std::stoll(setting) > most)
-    throw Error(ErrorKind::usage,
-                fmt::format("--technique sequence-chunks={} is above what {} tokens give", setting, request.seq_length),
-                fmt::format("at most {}", most));
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("--technique sequence-chunks={} is too many parts for {} tokens", setting, request.seq_length),
+        fmt::format("at most {}", most));
 }
 
 // Whether a candidate has no other way left: one sequence at a time, every layer recomputed, and all possible values in
@@ -62,7 +63,7 @@ Told told(const PlanRequest& request, const Candidate& chosen) {
   if (!chosen[sequence_chunks].taken())
     return {"off", is_frugal(request, chosen) ? "layers fit for whole sequences"
                                               : "tried when micro-batch 1 and recomputation are not enough"};
-  return {std::to_string(chosen[sequence_chunks].count), "parts of a sequence that layers are computed for",
+  return {std::to_string(chosen[sequence_chunks].count), "parts that each sequence is computed in",
           chosen.without(sequence_chunks)};
 }
 
