@@ -23,32 +23,32 @@ void add_serving_sizes(CLI::App& app, ServingArguments& a) {
   constexpr const char* kGroup = "Sizes of serving";
   ServingOptions& s = a.serving;
   scalar(app, "--max-model-len", s.max_model_len,
-         "tokens of one sequence, prompt and answer (the model's positions, or the most that fits)")
+         "tokens of one sequence, prompt and answer (default: the model's positions, or as many as fit)")
       ->group(kGroup);
-  scalar(app, "--max-num-seqs", s.max_num_seqs, "sequences that are computed together (32, or as many as fit)")
+  scalar(app, "--max-num-seqs", s.max_num_seqs, "sequences computed together (default: 32, or as many as fit)")
       ->group(kGroup);
   scalar(app, "--max-num-batched-tokens", s.max_num_batched_tokens,
-         "tokens of one step, of prompts and of answers (256, or as many as fit)")
+         "tokens of one step, of prompts and answers (default: 256, or as many as fit)")
       ->group(kGroup);
   scalar(app, "--block-size", s.block_size, "tokens of a block of the KV cache: 1, 2, 4, ... 128")
       ->capture_default_str()
       ->group(kGroup);
   scalar(app, "--kv-cache-dtype", s.kv_cache_dtype,
-         "auto (as --precision has it), f32, bf16 or f16; int8 is lossy: codes and a scale for each head and token")
+         "auto (the type of --precision), f32, bf16 or f16; int8 is lossy: codes and a scale for each head and token")
       ->capture_default_str()
       ->group(kGroup);
-  scalar(
-      app, "--admission", s.admission,
-      "guaranteed: a request is taken once its prompt and max_tokens have room; balanced: once what it is expected to "
-      "need has, and sequences are parked where that was too little")
+  scalar(app, "--admission", s.admission,
+         "guaranteed: a request is admitted once its prompt and max_tokens fit; balanced: admitted when its expected "
+         "length fits; sequences that outgrow the pool are parked")
       ->capture_default_str()
       ->group(kGroup);
-  memory_option(app, "--park-memory", a.park_memory,
-                "of parked sequences: on the disk with --disk-memory (what it has left), else in memory (one sequence "
-                "of --max-model-len)")
+  memory_option(
+      app, "--park-memory", a.park_memory,
+      "size of the park area: on disk with --disk-memory (default: what weights leave), else in memory (default: "
+      "one sequence of --max-model-len)")
       ->group(kGroup);
   scalar(app, "--gpu-memory-utilization", a.memory_share,
-         "without --memory: the share of the free memory to use, above 0 up to 1 (0.9)")
+         "without --memory: share of the free memory to use, above 0, at most 1 (default: 0.9)")
       ->group(kGroup);
   add_lora_slot_options(app, s.lora, a.lora_modules);
 }
@@ -67,7 +67,7 @@ std::string resolve_serving(ServingArguments& a) {
   if (!(a.memory_share > 0 && a.memory_share <= 1))
     throw Error(ErrorKind::usage, fmt::format("--gpu-memory-utilization {} is out of range", a.memory_share),
                 "give a share above 0 up to 1, or --memory");
-  if (a.options.machine.memory > 0) return "note: --gpu-memory-utilization has no effect beside --memory";
+  if (a.options.machine.memory > 0) return "note: --gpu-memory-utilization is ignored because --memory is given";
   a.options.machine.memory = share_of_memory(a.memory_share, a.options.machine);
   return {};
 }

@@ -21,9 +21,9 @@ void parse_disk_memory(const std::string& text, MachineOptions& options) {
 
 void add_tier_options(CLI::App& app, MachineOptions& options, TierArguments& arguments, const std::string& waiting) {
   memory_option(app, "--host-memory", options.host_memory,
-                "budget of host memory beside a GPU (90 % of what is available); on the CPU --memory is the host's");
+                "with a GPU: budget for host memory (default: 90 % of available memory); on the CPU use --memory");
   scalar(app, "--disk-memory", arguments.disk_memory,
-         fmt::format("budget for a scratch file in a directory, for {} that are not in use", waiting))
+         fmt::format("budget for a scratch file in DIR, which holds {} that are not in use", waiting))
       ->type_name("DIR:SIZE");
   app.add_option("--technique", arguments.techniques, "NAME=on|off|VALUE: pins or forbids a technique; repeatable");
 }
@@ -31,17 +31,16 @@ void add_tier_options(CLI::App& app, MachineOptions& options, TierArguments& arg
 std::string technique_help(std::span<const PassInfo* const> passes) {
   std::string text = "Techniques (--technique):\n";
   for (const PassInfo* pass : passes)
-    text += fmt::format("  {:<20}{} ({})\n", pass->name, pass->description, kind_name(pass->kind));
+    text += fmt::format("  {:<22}{} ({})\n", pass->name, pass->description, kind_name(pass->kind));
   return text +
          "Offloads take on, off, host or disk; offload-activations and offload-parameters also take a number of "
-         "layers, "
-         "as in 12 or disk:12.\n";
+         "layers: 12 or disk:12.\n";
 }
 
 void resolve_tiers(const TierArguments& arguments, MachineOptions& options, TechniqueOptions& techniques) {
   if (options.host_memory > 0 && device_kind(options.device) == DeviceKind::cpu)
-    throw Error(ErrorKind::usage, "--host-memory has no meaning on the CPU, where --memory is the host's memory",
-                "give --memory alone");
+    throw Error(ErrorKind::usage, "--host-memory is for GPUs; on the CPU --memory already bounds host memory",
+                "give only --memory");
   if (!arguments.disk_memory.empty()) parse_disk_memory(arguments.disk_memory, options);
   for (const std::string& text : arguments.techniques) {
     const size_t equals = text.find('=');

@@ -14,14 +14,15 @@ constexpr int64_t kDeviceBatch = 8;
 
 void add_data_options(CLI::App& app, BatchOptions& o, EvaluationOptions& evaluation) {
   app.add_option("--data", o.train, "training data: .txt, .jsonl, .json or .tsv; repeatable")->type_name("FILE");
-  app.add_option("--eval-data", evaluation.data, "evaluation data, or a set with a name; repeatable")
+  app.add_option("--eval-data", evaluation.data, "evaluation data, with an optional name for the set; repeatable")
       ->type_name("[NAME=]FILE");
-  scalar(app, "--eval-steps", evaluation.eval_steps, "evaluate every N steps (at each save)");
-  scalar(app, "--eval-max-batches", evaluation.eval_max_batches, "batches per evaluation (all)");
+  scalar(app, "--eval-steps", evaluation.eval_steps, "evaluate every N steps (default: at each save)");
+  scalar(app, "--eval-max-batches", evaluation.eval_max_batches, "batches per evaluation (default: all)");
   scalar(app, "--global-batch-size", o.global_batch_size, "sequences per optimizer step")->capture_default_str();
-  scalar(app, "--micro-batch-size", o.micro_batch_size, "pins the sequences computed at once (the planner's choice)");
-  scalar(app, "--max-seq-length", o.max_seq_length, "tokens per sequence (512, or the model's positions if fewer)");
-  scalar(app, "--mlm-probability", o.mlm_probability, "masked-LM models: share of the tokens that are predicted")
+  scalar(app, "--micro-batch-size", o.micro_batch_size, "sequences computed at once (default: the planner chooses)");
+  scalar(app, "--max-seq-length", o.max_seq_length,
+         "tokens per sequence (default: 512, or the model's positions if fewer)");
+  scalar(app, "--mlm-probability", o.mlm_probability, "masked-LM models: share of tokens to predict")
       ->capture_default_str();
   scalar(app, "--shuffle", o.shuffle, "visit sequences in a seeded random order")->capture_default_str();
 }
@@ -37,16 +38,16 @@ std::string optimizer_args_help() {
 }
 
 void add_schedule_options(CLI::App& app, ScheduleOptions& o) {
-  scalar(app, "--max-steps", o.max_steps, "optimizer steps; -1 = as many as the epochs have");
+  scalar(app, "--max-steps", o.max_steps, "optimizer steps; -1: as many as --num-train-epochs needs");
   scalar(app, "--num-train-epochs", o.num_train_epochs, "epochs, when --max-steps is not given")->capture_default_str();
   scalar(app, "--learning-rate", o.learning_rate, "peak learning rate")->capture_default_str();
   scalar(app, "--lr-scheduler-type", o.lr_scheduler_type, "linear, cosine or constant")->capture_default_str();
   scalar(app, "--warmup-steps", o.warmup_steps, "steps of linear warm-up")->capture_default_str();
-  scalar(app, "--min-lr", o.min_lr, "learning rate at the schedule's end")->capture_default_str();
+  scalar(app, "--min-lr", o.min_lr, "learning rate at the end of the schedule")->capture_default_str();
 }
 
 void add_optimizer_options(CLI::App& app, OptimizerOptions& o) {
-  scalar(app, "--weight-decay", o.weight_decay, "on matrices and embeddings only")->capture_default_str();
+  scalar(app, "--weight-decay", o.weight_decay, "weight decay, on matrices and embeddings only")->capture_default_str();
   scalar(app, "--optim", o.optim, optimizers_text())->capture_default_str();
   scalar(app, "--optim-args", o.optim_args, optimizer_args_help())->type_name("K=V,...");
   scalar(app, "--adam-beta1", o.adam_beta1, "decay of the first moment")->capture_default_str();
@@ -57,17 +58,19 @@ void add_optimizer_options(CLI::App& app, OptimizerOptions& o) {
 // What is trained, and in which precision.
 void add_arithmetic_options(CLI::App& app, TechniqueOptions& o) {
   scalar(app, "--max-grad-norm", o.max_grad_norm, "clip the global gradient norm; 0 = never")->capture_default_str();
-  scalar(app, "--lora-r", o.lora.rank, "rank of adapters that are trained beside the frozen weights (0: none)");
+  scalar(app, "--lora-r", o.lora.rank,
+         "rank of the adapters to train on top of frozen weights (default: 0, no adapters)");
   scalar(app, "--lora-alpha", o.lora.alpha, "the adapters are scaled by alpha / r")->capture_default_str();
   scalar(app, "--lora-rslora", o.lora.rank_stabilised, "scale the adapters by alpha / sqrt(r) instead")
       ->capture_default_str();
   scalar(app, "--lora-dropout", o.lora.dropout, "dropout on the adapters' inputs, in training")->capture_default_str();
   app.add_option("--lora-target-modules", o.lora.targets,
-                 "modules and experts that get adapters, by parts of their names (all-linear)")
+                 "modules and experts that get adapters, by parts of their names (default: all-linear)")
       ->type_name("PATTERN");
-  app.add_option("--modules-to-save", o.lora.modules_to_save, "modules trained in full beside the adapters; repeatable")
+  app.add_option("--modules-to-save", o.lora.modules_to_save,
+                 "modules to train in full besides the adapters; repeatable")
       ->type_name("PATTERN");
-  app.add_option("--freeze", o.freeze, "weights that are not trained, by parts of their names: layers.0-5; repeatable")
+  app.add_option("--freeze", o.freeze, "weights not to train, by parts of their names: layers.0-5; repeatable")
       ->type_name("PATTERN")
       ->allow_extra_args(false);
   scalar(app, "--precision", o.precision, "32-true, bf16-mixed, bf16-true, 16-mixed or 16-true")->capture_default_str();
@@ -75,44 +78,47 @@ void add_arithmetic_options(CLI::App& app, TechniqueOptions& o) {
       app, "--matmul-precision", o.matmul_precision,
       "products of fp32 matrices: highest (fp32; on AMX as sums of three bf16 parts, which cannot hold finite values "
       "above 3.396e38 or parts below 2^-126), high (3 x bf16) or medium (bf16); without AMX high and medium round in "
-      "the same way but are no faster than fp32; on a GPU of compute capability 8.9 or later fp8: large products of "
+      "the same way but are no faster than fp32; fp8, on a GPU of compute capability 8.9 or later: large products of "
       "bf16 matrices in eight bits (lossy)")
       ->capture_default_str();
   scalar(
       app, "--attention-order", o.attention_order,
-      "fixed, or any: on a GPU in bf16 the gradient of attention may sum in no fixed order, which is faster, and two "
-      "runs agree to rounding instead of bitwise")
+      "fixed, or any: on a GPU in bf16 the gradient of attention may sum in any order, which is faster, but two runs "
+      "agree only to rounding")
       ->capture_default_str();
 }
 
 void add_loss_scale_options(CLI::App& app, LossScaleOptions& o) {
-  scalar(app, "--fp16-preset", o.preset, "how the loss scale of 16-mixed and 16-true moves: torch or deepspeed")
+  scalar(app, "--fp16-preset", o.preset, "rules of the dynamic loss scale of 16-mixed and 16-true: torch or deepspeed")
       ->capture_default_str();
-  scalar(app, "--fp16-loss-scale", o.loss_scale, "a scale that stays (0: it moves)")->capture_default_str();
-  scalar(app, "--fp16-initial-scale-power", o.initial_scale_power, "the first scale is 2 to this (16)");
+  scalar(app, "--fp16-loss-scale", o.loss_scale, "fixed loss scale (0: dynamic)")->capture_default_str();
+  scalar(app, "--fp16-initial-scale-power", o.initial_scale_power, "log2 of the first loss scale (default: 16)");
   scalar(app, "--fp16-loss-scale-window", o.loss_scale_window,
-         "good steps until the scale is doubled (torch 2000, deepspeed 1000)");
+         "steps without overflow before the scale doubles (default: torch 2000, deepspeed 1000)");
   scalar(app, "--fp16-hysteresis", o.hysteresis,
-         "steps that overflow until the scale is halved (torch 1, deepspeed 2)");
+         "steps with overflow before the scale halves (default: torch 1, deepspeed 2)");
   scalar(app, "--fp16-min-loss-scale", o.min_loss_scale,
-         "training ends where it overflows at this scale (torch 2^-24, deepspeed 1)");
+         "training stops if a step overflows at this scale (default: torch 2^-24, deepspeed 1)");
 }
 
 void add_run_options(CLI::App& app, TrainOptions& o) {
-  scalar(app, "--logging-steps", o.reporting.logging_steps, "a line of metrics every N steps")->capture_default_str();
-  scalar(app, "--save-steps", o.saving.save_steps, "a checkpoint every N steps (at the end, Ctrl-C, SIGTERM, SIGUSR1)");
-  scalar(app, "--save-total-limit", o.saving.save_total_limit, "checkpoints kept")->capture_default_str();
+  scalar(app, "--logging-steps", o.reporting.logging_steps, "write metrics every N steps")->capture_default_str();
+  scalar(app, "--save-steps", o.saving.save_steps,
+         "write a checkpoint every N steps; always at the end and on Ctrl-C, SIGTERM and SIGUSR1");
+  scalar(app, "--save-total-limit", o.saving.save_total_limit, "how many checkpoints to keep")->capture_default_str();
   scalar(app, "--save-dtype", o.saving.save_dtype,
-         "dtype of the final model: float32, bfloat16 or float16 (as it was trained)");
-  scalar(app, "--resume-from-checkpoint", o.saving.resume_from_checkpoint, "the newest in --output-dir, or a directory")
+         "dtype of the final model: float32, bfloat16 or float16 (default: as trained)");
+  scalar(app, "--resume-from-checkpoint", o.saving.resume_from_checkpoint,
+         "resume from this checkpoint; true: from the newest in --output-dir")
       ->type_name("[true|DIR]");
   scalar(app, "--output-dir", o.saving.output_dir, "where the model, checkpoints and metrics go (plan: unused)")
       ->type_name("DIR");
   scalar(app, "--early-stopping-patience", o.evaluation.early_stopping_patience,
-         "evaluations without improvement before the run ends (never)");
+         "evaluations without improvement before the run stops (default: never stops early)");
   scalar(app, "--load-best-model-at-end", o.evaluation.load_best_model_at_end,
-         "keep the checkpoint with the lowest evaluation loss, and end with its weights");
-  scalar(app, "--on-nan", o.optimizer.on_nan, "stop, or skip the update")->capture_default_str();
+         "keep the checkpoint with the lowest evaluation loss, and load its weights at the end");
+  scalar(app, "--on-nan", o.optimizer.on_nan, "if a loss or gradient is not finite: stop, or skip the update")
+      ->capture_default_str();
   scalar(app, "--report-to", o.reporting.report_to, "none, or tensorboard: event files in --output-dir/runs")
       ->capture_default_str();
 }
@@ -120,21 +126,24 @@ void add_run_options(CLI::App& app, TrainOptions& o) {
 void add_machine_options(CLI::App& app, TrainArguments& a) {
   MachineOptions& o = a.options.machine;
   TechniqueOptions& techniques = a.options.techniques;
-  memory_option(app, "--memory", o.memory,
-                "budget for all memory that the kernel charges to this process (90 % of what is available); on a GPU "
-                "for all that the process holds there (what is free)");
+  memory_option(
+      app, "--memory", o.memory,
+      "budget for all memory that the kernel charges to this process (default: 90 % of available memory); on a GPU: "
+      "for all device memory of the process (default: all free device memory)");
   add_tier_options(app, o, a.tiers, "states, gradients, weights and activations");
-  scalar(app, "--device", o.device, "cpu, cuda:N, or null: plan and check every access without arithmetic")
+  scalar(app, "--device", o.device, "cpu, cuda:N, or null: check every memory access and compute nothing")
       ->capture_default_str();
-  scalar(app, "--threads", o.threads, "threads (those of --profile, else one for each CPU that the process may use)");
-  scalar(app, "--profile", o.profile,
-         "profile file or shipped profile, whose rates, threads and instruction set the plan uses on any machine (this "
-         "machine's, with the rates of the cached profile or of a shipped one)");
+  scalar(app, "--threads", o.threads,
+         "threads (default: those of --profile, else one for each CPU that the process may use)");
+  scalar(
+      app, "--profile", o.profile,
+      "profile file or shipped profile: the plan uses its rates, threads and instruction set on any machine (default: "
+      "this machine, with cached or shipped rates)");
   app.add_option(
       "--allow", techniques.allow,
-      "what the planner may use beside exact and reassociating techniques: lossy, data-order or a technique's name; "
+      "what the planner may use besides exact and reassociating techniques: lossy, data-order or a technique's name; "
       "repeatable");
-  scalar(app, "--arithmetic", techniques.arithmetic, "free, or fixed: bitwise the same losses at every budget")
+  scalar(app, "--arithmetic", techniques.arithmetic, "free, or fixed: the same losses, bitwise, at every budget")
       ->capture_default_str();
   scalar(app, "--group-by-length", techniques.group_by_length,
          "batches of rows of similar length, without most of the padding")
@@ -144,8 +153,8 @@ void add_machine_options(CLI::App& app, TrainArguments& a) {
   scalar(app, "--gradient-checkpointing", a.gradient_checkpointing, "alias of --technique recompute=on|off")
       ->type_name("BOOLEAN");
   scalar(app, "--per-device-train-batch-size", a.per_device_batch,
-         "with --gradient-accumulation-steps: their product is the global batch size (8)");
-  scalar(app, "--gradient-accumulation-steps", a.accumulation, "see --per-device-train-batch-size (1)");
+         "with --gradient-accumulation-steps: their product is the global batch size (default: 8)");
+  scalar(app, "--gradient-accumulation-steps", a.accumulation, "see --per-device-train-batch-size (default: 1)");
   app.add_flag("--force", o.force, "accept a budget above what the machine can give");
   app.add_flag("--quiet", a.quiet, "no progress output");
 }

@@ -31,30 +31,35 @@ void add_server(CLI::App& app, BenchArguments& a) {
   constexpr const char* kGroup = "Server";
   scalar(app, "--base-url", a.load.base_url, "the server's address: http://HOST:PORT")->group(kGroup)->required();
   scalar(app, "--endpoint", a.endpoint, "completions or chat")->capture_default_str()->group(kGroup);
-  scalar(app, "--model", a.load.model, "the model's name in requests (the first of /v1/models)")->group(kGroup);
-  scalar(app, "--api-key", a.load.api_key, "sent as Authorization: Bearer KEY; also OPENAI_API_KEY")->group(kGroup);
-  scalar(app, "--timeout", a.load.timeout, "seconds after which a request has failed")
+  scalar(app, "--model", a.load.model, "the model's name in requests (default: the first of /v1/models)")
+      ->group(kGroup);
+  scalar(app, "--api-key", a.load.api_key, "sent as Authorization: Bearer KEY (default: OPENAI_API_KEY)")
+      ->group(kGroup);
+  scalar(app, "--timeout", a.load.timeout, "seconds after which a request counts as failed")
       ->capture_default_str()
       ->group(kGroup);
 }
 
 void add_load(CLI::App& app, BenchArguments& a) {
   constexpr const char* kGroup = "Load";
-  scalar(app, "--num-prompts", a.num_prompts, "requests to send (1000; with --duration any number)")->group(kGroup);
-  scalar(app, "--duration", a.load.duration, "seconds after which no further request begins")->group(kGroup);
-  scalar(app, "--request-rate", a.rate,
-         "requests that arrive in a second; inf: all at once, or as --max-concurrency allows")
+  scalar(app, "--num-prompts", a.num_prompts, "requests to send (default: 1000; with --duration no limit)")
+      ->group(kGroup);
+  scalar(app, "--duration", a.load.duration, "seconds after which no new request is sent")->group(kGroup);
+  scalar(app, "--request-rate", a.rate, "requests per second; inf: all at once, or as --max-concurrency allows")
       ->capture_default_str()
       ->group(kGroup);
   scalar(app, "--burstiness", a.load.burstiness,
          "shape of the gamma distribution of gaps between arrivals; 1: a Poisson process, less: bursts")
       ->capture_default_str()
       ->group(kGroup);
-  scalar(app, "--max-concurrency", a.load.max_concurrency, "requests under way at once (any number)")->group(kGroup);
-  scalar(app, "--num-warmups", a.load.num_warmups, "requests before those that are measured")
+  scalar(app, "--max-concurrency", a.load.max_concurrency, "most requests in flight at once (default: no limit)")
+      ->group(kGroup);
+  scalar(app, "--num-warmups", a.load.num_warmups, "requests sent before the measured ones")
       ->capture_default_str()
       ->group(kGroup);
-  scalar(app, "--seed", a.load.seed, "of arrivals, lengths and prompts")->capture_default_str()->group(kGroup);
+  scalar(app, "--seed", a.load.seed, "random seed for arrivals, lengths and prompts")
+      ->capture_default_str()
+      ->group(kGroup);
 }
 
 void add_requests(CLI::App& app, BenchArguments& a) {
@@ -63,26 +68,28 @@ void add_requests(CLI::App& app, BenchArguments& a) {
     scalar(app, name, value, help)->capture_default_str()->group(kGroup);
   };
   add("--random-input-len", a.load.random_input_len, "tokens of a random prompt");
-  add("--random-output-len", a.load.random_output_len, "tokens that are asked for");
-  add("--random-range-ratio", a.load.random_range_ratio, "lengths are uniform within +- this share, 0 to below 1");
+  add("--random-output-len", a.load.random_output_len, "max_tokens of a request");
+  add("--random-range-ratio", a.load.random_range_ratio, "lengths are uniform within +- this share; from 0 to below 1");
   add("--random-prefix-len", a.load.random_prefix_len, "tokens in front of every prompt, the same for all");
   scalar(app, "--dataset,--dataset-path", a.load.dataset,
-         "JSON lines instead: prompt or messages, max_tokens, and what else a request should have")
+         "take requests from JSON lines instead: prompt or messages, max_tokens and any other fields of a request")
       ->type_name("FILE")
       ->group(kGroup);
-  add("--temperature", a.load.temperature, "of sampling; 0: greedy");
+  add("--temperature", a.load.temperature, "sampling temperature; 0: greedy");
   app.add_flag("--ignore-eos", a.load.ignore_eos, "ask for answers of full length (an extension of vLLM's)")
       ->group(kGroup);
 }
 
 void add_output(CLI::App& app, BenchArguments& a) {
   constexpr const char* kGroup = "What is measured and written";
-  scalar(app, "--pid", a.pid, "watch the memory of this process of this machine")->group(kGroup);
-  scalar(app, "--cgroup", a.cgroup, "watch the memory of this cgroup: its folder")->type_name("DIR")->group(kGroup);
+  scalar(app, "--pid", a.pid, "watch the memory of this local process")->group(kGroup);
+  scalar(app, "--cgroup", a.cgroup, "watch the memory of the cgroup with this folder")->type_name("DIR")->group(kGroup);
   scalar(app, "--json", a.json, "write the figures as JSON; - is stdout, the table then goes to stderr")
       ->type_name("FILE")
       ->group(kGroup);
-  scalar(app, "--html", a.html, "draw the latencies and the time line as a page")->type_name("FILE")->group(kGroup);
+  scalar(app, "--html", a.html, "write an HTML page with charts of the latencies and the time line")
+      ->type_name("FILE")
+      ->group(kGroup);
   app.add_flag("--quiet", a.quiet, "no progress")->group(kGroup);
 }
 

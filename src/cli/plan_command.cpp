@@ -114,10 +114,11 @@ Command plan_command() {
             app.add_flag("--explain", arguments->explain,
                          "the reasons: bytes and seconds per technique, the frontier of plans; with --data also what "
                          "each --max-seq-length would lose and need");
-            scalar(app, "--pack", arguments->pack,
-                   "assign offsets to the buffers of a CSV (id,lower,upper,size) instead of planning")
+            scalar(
+                app, "--pack", arguments->pack,
+                "offset assignment alone, without planning: give each buffer of a CSV (id,lower,upper,size) an offset")
                 ->type_name("FILE");
-            scalar(app, "--capacity", arguments->capacity, "with --pack: bytes that the offsets have to stay within");
+            scalar(app, "--capacity", arguments->capacity, "with --pack: bytes that the buffers must fit in");
             scalar(app, "--emit-text", arguments->text_file,
                    "write the whole plan, every instruction with its offsets, to a file")
                 ->type_name("FILE");

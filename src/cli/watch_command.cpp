@@ -80,16 +80,15 @@ int run_watch(const WatchArguments& arguments) {
 }  // namespace
 
 Command watch_command() {
-  return {"watch", "follow a run from another terminal: budget, plan, memory in use, loss, time left",
-          [](CLI::App& app) {
-            auto arguments = std::make_shared<WatchArguments>();
-            app.add_option("directory", arguments->directory,
-                           "the --output-dir of a run that runs, has ended or will begin")
-                ->required()
-                ->type_name("DIR");
-            app.add_flag("--once", arguments->once, "print the state once and exit");
-            return [arguments] { return run_watch(*arguments); };
-          }};
+  return {
+      "watch", "follow a run from another terminal: budget, plan, memory in use, loss, time left", [](CLI::App& app) {
+        auto arguments = std::make_shared<WatchArguments>();
+        app.add_option("directory", arguments->directory, "the --output-dir of a run: past, current or not yet started")
+            ->required()
+            ->type_name("DIR");
+        app.add_flag("--once", arguments->once, "print the state once and exit");
+        return [arguments] { return run_watch(*arguments); };
+      }};
 }
 
 }  // namespace headroom

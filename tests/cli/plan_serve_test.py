@@ -67,7 +67,7 @@ class PlanServe(ProgramTest):
     def test_shares_of_memory(self):
         command = ["plan", "--serve", "--model", "model", "--gpu-memory-utilization"]
         self.assert_refused([*command, "1.5"], 2, "--gpu-memory-utilization 1.5", "above 0 up to 1")
-        self.assertIn("has no effect beside --memory", self.call(*command, "0.5", "--memory", "64MiB").stderr)
+        self.assertIn("is ignored because --memory is given", self.call(*command, "0.5", "--memory", "64MiB").stderr)
 
     def test_what_is_refused(self):
         command = ["plan", "--serve", "--model", "model", "--memory", "64MiB"]

@@ -16,13 +16,13 @@ class AdafactorMethod final : public Optimizer {
   std::span<const OptimizerOption> options() const override {
     static constexpr OptimizerOption kOptions[] = {
         {"beta1", "decay of the first moment, 0 keeps none", 0, 0, 1},
-        {"decay_rate", "power of the step by which old squares are forgotten", -0.8, -1, 0},
-        {"clip_threshold", "most root mean square of an update", 1, 1e-6, 1e6},
+        {"decay_rate", "exponent of the step number in the decay of squared gradients", -0.8, -1, 0},
+        {"clip_threshold", "largest root mean square of an update", 1, 1e-6, 1e6},
         {"eps1", "added to squared gradients", 1e-30, 0, 1},
-        {"eps2", "least scale of a parameter", 1e-3, 0, 1},
-        {"scale_parameter", "the rate is times the parameter's root mean square", 0, 0, 1, true},
+        {"eps2", "smallest scale of a parameter", 1e-3, 0, 1},
+        {"scale_parameter", "multiply the rate by the parameter's root mean square", 0, 0, 1, true},
         {"relative_step", "the rate is 1 / sqrt(step), at most 0.01; --learning-rate is not used", 0, 0, 1, true},
-        {"warmup_init", "that rate is at most 1e-6 times the step", 0, 0, 1, true}};
+        {"warmup_init", "with relative_step: the rate is at most 1e-6 times the step", 0, 0, 1, true}};
     return kOptions;
   }
   void check(const OptimizerSettings& settings) const override {

@@ -7,7 +7,7 @@ namespace headroom {
 namespace {
 
 constexpr OptimizerOption kLionOptions[] = {
-    {"beta1", "share of the mean gradient in the sign that is stepped by", 0.9, 0, 1, false, "--adam-beta1"},
+    {"beta1", "weight of the momentum in the update direction", 0.9, 0, 1, false, "--adam-beta1"},
     {"beta2", "decay of the mean gradient", 0.999, 0, 1, false, "--adam-beta2"},
     kLoraPlusRatio,
     k8bitFloor};

@@ -12,14 +12,14 @@ class MuonMethod final : public Optimizer {
 
   std::span<const OptimizerOption> options() const override {
     static constexpr OptimizerOption kOptions[] = {
-        {"momentum", "decay of a matrix's mean gradient", 0.95, 0, 1},
-        {"nesterov", "steps by the mean as it will be", 1, 0, 1, true},
+        {"momentum", "decay of the mean gradient of a matrix", 0.95, 0, 1},
+        {"nesterov", "Nesterov momentum", 1, 0, 1, true},
         {"ns_steps", "iterations that make a step orthogonal, a whole number", 5, 1, 100},
-        {"match_rms_adamw", "steps of matrices are as large as AdamW's; false: as in the first publication", 1, 0, 1,
+        {"match_rms_adamw", "scale the steps of matrices to the size of AdamW's; false: as first published", 1, 0, 1,
          true},
-        {"beta1", "of AdamW, for the rest", 0.9, 0, 1, false, "--adam-beta1"},
-        {"beta2", "of AdamW", 0.999, 0, 1, false, "--adam-beta2"},
-        {"eps", "of AdamW", 1e-8, 0, 1, false, "--adam-epsilon"}};
+        {"beta1", "AdamW's, for the other weights", 0.9, 0, 1, false, "--adam-beta1"},
+        {"beta2", "AdamW's", 0.999, 0, 1, false, "--adam-beta2"},
+        {"eps", "AdamW's", 1e-8, 0, 1, false, "--adam-epsilon"}};
     return kOptions;
   }
   void check(const OptimizerSettings& settings) const override {

@@ -14,7 +14,7 @@ class SgdMethod final : public Optimizer {
 
   std::span<const OptimizerOption> options() const override {
     static constexpr OptimizerOption kOptions[] = {{"momentum", "decay of the sum of gradients, 0 keeps none", 0, 0, 1},
-                                                   {"nesterov", "steps by the sum as it will be", 0, 0, 1, true},
+                                                   {"nesterov", "Nesterov momentum", 0, 0, 1, true},
                                                    kLoraPlusRatio};
     return kOptions;
   }
