@@ -50,7 +50,7 @@ ServerAddress parse_address(const std::string& url) {
   const size_t scheme = text.find("://");
   if (scheme == std::string::npos) text = std::string(kScheme) + text;
   if (text.starts_with("https://"))
-    throw Error(ErrorKind::usage, fmt::format("--base-url {}: TLS is not spoken here", url),
+    throw Error(ErrorKind::usage, fmt::format("--base-url {}: TLS is not supported", url),
                 "give the http:// port of the server, or a local port of a TLS proxy: socat "
                 "TCP-LISTEN:8000,fork OPENSSL:HOST:443, then --base-url http://127.0.0.1:8000");
   if (!text.starts_with(kScheme)) refuse(url, "the scheme is not http");

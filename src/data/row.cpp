@@ -76,7 +76,7 @@ void scan(Parsed& row) {
     value.bytes = json.position() - value.at;
     if (!key) continue;
     if (row.values[*key])
-      refuse_row(row.place, fmt::format("the key '{}' is there twice", kKeys[*key]), "keep one of them");
+      refuse_row(row.place, fmt::format("the key '{}' appears twice", kKeys[*key]), "keep one of them");
     row.values[*key] = value;
   }
   json.expect_end();

@@ -122,7 +122,7 @@ class Merger {
     if (!stored || stored->elements() != out)
       throw Error(
           ErrorKind::format,
-          fmt::format("{}: '{}' is missing, or has not {} elements", adapter_.tensors.path().string(), name, out),
+          fmt::format("{}: '{}' is missing, or does not have {} elements", adapter_.tensors.path().string(), name, out),
           "the adapter belongs to another model");
     return read_floats(adapter_.tensors, *stored);
   }

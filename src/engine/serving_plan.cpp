@@ -92,8 +92,8 @@ DType cache_type(const PlanRequest& request, const std::string& said) {
 // Adapter slots have the type of the weights.
 LoraSlots slots_of(const PlanRequest& request, const ServingOptions& serving, const ModelSpec& spec, bool adapted) {
   if (serving.lora.wanted() && adapted)
-    throw Error(ErrorKind::usage, "--adapter beside slots of adapters",
-                "name all adapters by --lora-modules NAME=DIR, and this one in requests");
+    throw Error(ErrorKind::usage, "--adapter cannot be combined with adapter slots",
+                "give all adapters with --lora-modules NAME=DIR, and name one in each request");
   const Precision* const precision = narrow_precision_of(request);
   return planned_slots(serving.lora, spec, precision && !precision->keeps_fp32 ? precision->narrow : DType::f32);
 }

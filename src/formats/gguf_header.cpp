@@ -31,7 +31,7 @@ class Cursor {
   }
 
   void need(int64_t bytes, std::string_view what) const {
-    if (bytes > left()) refuse(fmt::format("{} ends behind the file's {} bytes", what, source_.size), at_);
+    if (bytes > left()) refuse(fmt::format("{} ends beyond the file's {} bytes", what, source_.size), at_);
   }
 
   template <typename T>
@@ -188,7 +188,7 @@ void take_entries(Cursor& at, int64_t count, GgufHeader& out) {
     const int64_t begin = at.offset();
     const std::string key = at.text(kMostGgufName, fmt::format("the key of metadata entry {}", i));
     const std::string what = fmt::format("the metadata entry '{}'", key);
-    if (out.values.contains(key) || out.arrays.contains(key)) at.refuse(what + " is there twice", begin);
+    if (out.values.contains(key) || out.arrays.contains(key)) at.refuse(what + " appears twice", begin);
     const GgufType type = take_type(at, what);
     if (type == GgufType::array) {
       out.arrays[key] = take_array(at, what);
@@ -259,10 +259,10 @@ void place_tensors(const Cursor& at, GgufHeader& header) {
     const auto refuse = [&](const std::string& what) {
       at.refuse(fmt::format("tensor '{}' {}", tensor.name, what), data + tensor.offset);
     };
-    if (!names.insert(tensor.name).second) refuse("is there twice");
-    if (tensor.offset % alignment != 0) refuse(fmt::format("begins at no multiple of {}", alignment));
+    if (!names.insert(tensor.name).second) refuse("appears twice");
+    if (tensor.offset % alignment != 0) refuse(fmt::format("has an offset that is not a multiple of {}", alignment));
     if (data > size || tensor.offset > size - data || tensor.bytes > size - data - tensor.offset)
-      refuse(fmt::format("of {} bytes ends behind the file's {}", tensor.bytes, size));
+      refuse(fmt::format("of {} bytes ends beyond the file's {} bytes", tensor.bytes, size));
     tensor.offset += data;
     by_offset.push_back(&tensor);
   }

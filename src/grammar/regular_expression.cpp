@@ -110,7 +110,7 @@ class RegularExpressionParser {
       case '?':
         refuse("a repetition of nothing");
       case '{':
-        refuse("a { that is meant as it is wants a backslash");
+        refuse("escape a literal { with a backslash");
       default:
         return characters_expression({code, code});
     }

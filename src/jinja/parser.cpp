@@ -161,7 +161,7 @@ void Parser::parameters(MacroDefinition& macro) {
     if (!macro.parameters.empty()) tokens_.expect_sign(",");
     const Target parameter = expressions_.target_name();
     if (std::find(macro.parameters.begin(), macro.parameters.end(), parameter.name) != macro.parameters.end())
-      tokens_.fail_here(fmt::format("the parameter '{}' is there twice", parameter.name));
+      tokens_.fail_here(fmt::format("the parameter '{}' appears twice", parameter.name));
     macro.parameters.push_back(parameter.name);
     if (tokens_.skip_sign("=")) {
       macro.defaults.push_back(expressions_.expression());

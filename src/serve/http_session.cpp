@@ -121,11 +121,11 @@ bool HttpSession::refuse_head_early(Time now) {
     const std::string_view first = std::string_view(input_).substr(0, line);
     const bool ends_well = first.ends_with(" HTTP/1.1\r") || first.ends_with(" HTTP/1.0\r");
     if (!ends_well && first.find(" HTTP/") != std::string_view::npos && first.ends_with('\r')) {
-      refuse({505, "bad_version", "only HTTP/1.0 and HTTP/1.1 are spoken here"}, now);
+      refuse({505, "bad_version", "only HTTP/1.0 and HTTP/1.1 are supported"}, now);
       return true;
     }
     if (!ends_well) {
-      refuse({400, "bad_request", "malformed HTTP request: the first line is none of HTTP/1.1"}, now);
+      refuse({400, "bad_request", "malformed HTTP request: the first line is not an HTTP/1.1 request line"}, now);
       return true;
     }
   }

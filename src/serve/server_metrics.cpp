@@ -54,8 +54,8 @@ std::string park_text(const SchedulerCounts& c, int64_t block_bytes) {
          gauge("headroom_park_blocks", "blocks that the park area holds", c.park_slots) +
          gauge("headroom_park_blocks_used", "blocks that lie there", c.park_slots_used) +
          counter("vllm:num_preemptions_total", "sequences that were parked", c.parks) +
-         counter("headroom_resumes_total", "parked sequences that went on", c.resumes) +
-         gauge("headroom_parks_of_one_sequence", "how often one sequence was parked at most", c.most_parks) +
+         counter("headroom_resumes_total", "resumed sequences", c.resumes) +
+         gauge("headroom_parks_of_one_sequence", "most times any one sequence was parked", c.most_parks) +
          counter("headroom_park_written_bytes_total", "bytes copied to the park area", c.blocks_saved * block_bytes) +
          counter("headroom_park_read_bytes_total", "bytes copied back", c.blocks_loaded * block_bytes);
 }

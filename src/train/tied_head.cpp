@@ -38,11 +38,12 @@ bool saves_tied_head(const ModelSpec& spec, const LoraOptions& options) {
 
 void refuse_tied_head_with_bias(const ModelSpec& spec, const LoraOptions& options) {
   if (spec.has("head_bias") && saves_tied_head(spec, options))
-    throw Error(ErrorKind::usage,
-                fmt::format("--modules-to-save means {}, which the head shares: PEFT's file would have a bias of the "
-                            "head besides",
-                            spec.name("embed")),
-                "name other modules, or train without --lora-r");
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("--modules-to-save names {}, which is tied to the head; PEFT's copy of the head would include "
+                    "the head's bias, which is not supported",
+                    spec.name("embed")),
+        "name other modules, or train without --lora-r");
 }
 
 std::string tied_head_in_adapter(const ModelSpec& spec) {

@@ -128,14 +128,14 @@ class Gguf(ProgramTest):
             (directory / "model.gguf").write_bytes(good[:size])
             self.assert_refused(arguments, 2, "model.gguf", "at byte")
         (directory / "model.gguf").write_bytes(good[: len(good) - 1000])
-        self.assert_refused(arguments, 2, "tensor 'output.weight'", "ends behind the file's")
+        self.assert_refused(arguments, 2, "tensor 'output.weight'", "ends beyond the file's")
         at = good.index(b"blk.0.attn_q.weight") + len("blk.0.attn_q.weight") + 4 + 16  # offset of its type
         (directory / "model.gguf").write_bytes(good[:at] + struct.pack("<I", 13) + good[at + 4:])
         self.assert_refused(arguments, 2, "blk.0.attn_q.weight", "Q5_K")
         (directory / "model.gguf").write_bytes(good.replace(b"blk.1.ffn_up.weight", b"blk.1.ffn_xx.weight"))
         self.assert_refused(arguments, 2, "blk.1.ffn_xx.weight", "at byte")
         (directory / "model.gguf").write_bytes(good.replace(b"blk.1.ffn_up.weight", b"blk.0.ffn_up.weight"))
-        self.assert_refused(arguments, 2, "'blk.0.ffn_up.weight' is there twice")
+        self.assert_refused(arguments, 2, "'blk.0.ffn_up.weight' appears twice")
 
     @unittest.skipUnless(gguf, "the package gguf is not installed")
     def test_the_package_reads_it(self):

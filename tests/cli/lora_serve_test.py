@@ -276,7 +276,7 @@ class LoraServe(ProgramTest):
         self.assert_refused([*command, "--lora-modules", "model=one"], 2, "the name of the model")
         self.assert_refused([*command, "--lora-modules", "a=nowhere"], 2, "has no file adapter_config.json")
         self.assert_refused([*command, "--lora-modules", "a=two", "--max-lora-rank", "2"], 2, "has rank 4, the slots hold 2", "--max-lora-rank 4")
-        self.assert_refused([*command, "--enable-lora", "--adapter", "one"], 2, "--adapter beside slots")
+        self.assert_refused([*command, "--enable-lora", "--adapter", "one"], 2, "--adapter cannot be combined")
         self.assert_refused([*command, "--enable-lora", "--max-loras", "0"], 2, "--max-loras 0")
 
 

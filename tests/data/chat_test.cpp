@@ -127,7 +127,7 @@ TEST_F(Chat, RefusalsNameTheRowAndTheReason) {
   refused(good + "\n" + R"({"messages":{}})", "d.jsonl:2: 'messages' is {}, not a list");
   refused(R"({"messages":[{"content":"a"}]})", "d.jsonl:1: messages[0] has no role");
   refused(R"({"messages":["a"]})", "d.jsonl:1: messages[0] has no role");
-  refused(R"({"messages":[],"messages":[]})", "d.jsonl:1: the key 'messages' is there twice");
+  refused(R"({"messages":[],"messages":[]})", "d.jsonl:1: the key 'messages' appears twice");
   refused(R"({"messages":[{"role":"user","content":123456789012345678901}]})",
           "d.jsonl:1: the conversation holds the integer 123456789012345678901 is beyond 64 bits");
   refused(good + "\n{\"text\":\"x\"}", "d.jsonl:2: a row of {text} among rows of {messages}");

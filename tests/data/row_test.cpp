@@ -90,7 +90,7 @@ TEST(Row, RefusalsNameFileLineAndByte) {
       {"{\"content\":\"a\"}", "the row has none of the keys"},
       {"{\"text\":5}", "d.jsonl:7: 'text' is 5, not a string"},
       {"{\"text\":null}", "'text' is null, not a string"},
-      {"{\"text\":\"a\",\"text\":\"b\"}", "the key 'text' is there twice"},
+      {"{\"text\":\"a\",\"text\":\"b\"}", "the key 'text' appears twice"},
       {"{\"prompt\":\"a\"}", "the key 'completion' is missing"},
       {"{\"completion\":\"a\"}", "the key 'prompt' is missing"},
       {"{\"instruction\":\"a\"}", "the key 'output' is missing"},

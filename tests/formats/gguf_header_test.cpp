@@ -77,11 +77,11 @@ TEST(GgufHeader, AnyTruncationIsRefused) {
 TEST(GgufHeader, NamesTensorAndOffsetOfWhatIsWrong) {
   const std::string zeros(64, '\0');
   expect_header_refused(GgufBytes().tensor_at("t", {16}, 0, 0).file(),
-                        "tensor 't' of 64 bytes ends behind the file's 64, at byte 64");
+                        "tensor 't' of 64 bytes ends beyond the file's 64 bytes, at byte 64");
   expect_header_refused(GgufBytes().tensor("t", {8}, 0, zeros).tensor_at("u", {8}, 0, 4).file(),
-                        "'u' begins at no multiple of 32");
+                        "'u' has an offset that is not a multiple of 32");
   expect_header_refused(GgufBytes().tensor("t", {16}, 0, zeros).tensor_at("u", {8}, 0, 32).file(), "'u' overlaps 't'");
-  expect_header_refused(GgufBytes().tensor("t", {8}, 0, zeros).tensor_at("t", {8}, 0, 32).file(), "'t' is there twice");
+  expect_header_refused(GgufBytes().tensor("t", {8}, 0, zeros).tensor_at("t", {8}, 0, 32).file(), "'t' appears twice");
   expect_header_refused(GgufBytes().tensor_at("t", {16}, 0, ~uint64_t{0} - 31).file(), "'t' has offset");
   expect_header_refused(GgufBytes().tensor_at("t", {~uint64_t{0}}, 0, 0).file(), "'t' has a dimension of");
   expect_header_refused(GgufBytes().tensor_at("t", {uint64_t{1} << 40, uint64_t{1} << 40}, 0, 0).file(),
@@ -112,7 +112,7 @@ TEST(GgufHeader, RefusesMetadataThatCannotBe) {
                         "elements");
   expect_header_refused(GgufBytes().entry("k", 9, GgufBytes::raw(uint32_t{8}) + raw64(1) + raw64(~uint64_t{0})).file(),
                         "of text");
-  expect_header_refused(GgufBytes().number("k", uint32_t{1}).number("k", uint32_t{2}).file(), "'k' is there twice");
+  expect_header_refused(GgufBytes().number("k", uint32_t{1}).number("k", uint32_t{2}).file(), "'k' appears twice");
   expect_header_refused(GgufBytes().number("general.alignment", uint32_t{24}).file(), "alignment is 24");
   expect_header_refused(GgufBytes().number("general.alignment", uint32_t{0}).file(), "alignment is 0");
 }

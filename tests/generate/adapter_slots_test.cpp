@@ -321,7 +321,7 @@ TEST_F(AdapterSlotsTest, DoNotGoWithOneAdapterForAll) {
   write_adapter(directory_ / "good", 4, {{a, {4, 32}}, {b, {32, 4}}}, 1);
   InferenceOptions options = served_options(directory_ / "model");
   options.adapter = directory_ / "good";
-  expect_error(ErrorKind::usage, "--adapter beside slots", [&] { plan_serving(options, with_slots(1, 4)); });
+  expect_error(ErrorKind::usage, "--adapter cannot be combined", [&] { plan_serving(options, with_slots(1, 4)); });
 }
 
 }  // namespace

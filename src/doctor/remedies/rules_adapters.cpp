@@ -55,7 +55,7 @@ void qlora(const CaseView& s, Findings& findings) {
   if (from_scratch(s)) return findings.refuse("qlora", "pretraining from scratch trains all weights");
   if (s.gpu() && s.gpu()->compute_capability == 0 && s.gpu()->name != "CPU") {
     findings.refuse("qlora",
-                    fmt::format("bitsandbytes' 4-bit kernels are for CUDA devices; {} is none", s.gpu()->name));
+                    fmt::format("bitsandbytes' 4-bit kernels need a CUDA device; {} is not one", s.gpu()->name));
     return;
   }
   const bool bf16 = !s.gpu() || s.gpu()->bf16;
