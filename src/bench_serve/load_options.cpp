@@ -27,7 +27,8 @@ void check_load(const LoadOptions& o) {
   require_count("--num-prompts", o.num_prompts, o.duration > 0 ? 0 : 1, kMostRequests);
   require_range("--duration", o.duration, 0, 1e6);
   require(o.request_rate > 0 && !(o.request_rate < 1e-6),
-          fmt::format("--request-rate {} is out of range", o.request_rate), "give requests a second above 0, or inf");
+          fmt::format("--request-rate {} is out of range", o.request_rate),
+          "give a number of requests per second above 0, or inf");
   require_range("--burstiness", o.burstiness, 0.01, 1e4);
   require_count("--max-concurrency", o.max_concurrency, 0, 65536);
   require_count("--num-warmups", o.num_warmups, 0, 100'000);

@@ -104,7 +104,7 @@ double rate_of(const std::string& text) {
   const double rate = std::strtod(text.c_str(), &end);
   if (text.empty() || *end != '\0' || !(rate > 0))
     throw Error(ErrorKind::usage, fmt::format("--request-rate {} is not a rate", text),
-                "give requests a second above 0, or inf");
+                "give a number of requests per second above 0, or inf");
   return rate;
 }
 
@@ -165,7 +165,8 @@ bench::LoadSummary measure(BenchArguments& a, bench::HttpCalls& calls, std::opti
   const auto source = a.load.dataset.empty() ? bench::random_requests(a.load, bench::word_tokens(calls, a.load))
                                              : bench::file_requests(a.load);
   bench::warm_up(calls, a.load, *source);
-  const RunControl& control = install_signal_handlers("\nending with what has been measured (again to end at once)\n");
+  const RunControl& control =
+      install_signal_handlers("\nstopping with what has been measured so far; a second signal exits at once\n");
   LoadProgress progress(a.quiet, a.load.num_prompts);
   bench::LoadHooks hooks{[&](const bench::LoadSample& sample) { progress.show(sample); },
                          [&] { return control.stop_signal != 0; }, memory ? &*memory : nullptr};

@@ -50,7 +50,7 @@ void write_file(const std::string& path, const std::string& text, const std::vec
   std::error_code status;
   for (const std::string& source : sources)
     if (fs::equivalent(source, path, status))
-      throw Error(ErrorKind::usage, fmt::format("{} is the input itself", path), "write to another file");
+      throw Error(ErrorKind::usage, fmt::format("{} is one of the inputs", path), "write to another file");
   write_output(path, text);
 }
 
@@ -144,7 +144,7 @@ void add_job_options(CLI::App& app, DoctorArguments& arguments) {
   scalar(app, "--micro-batch-size", arguments.micro_batch, "instead of the configuration's");
   scalar(app, "--max-seq-length", arguments.sequence, "instead of the configuration's, or of the data's");
   scalar(app, "--torch", arguments.request.torch, "PyTorch's version: 2.6")->type_name("VERSION");
-  scalar(app, "--row", arguments.request.row, "which row of a JSONL of server commands");
+  scalar(app, "--row", arguments.request.row, "row to read in a JSONL of server commands");
   app.add_option("--command-word", arguments.request.command)->group("")->allow_extra_args(false);
 }
 

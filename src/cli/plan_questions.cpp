@@ -41,7 +41,7 @@ void add_plan_questions(CLI::App& app, PlanQuestions& questions) {
   constexpr const char* kGroup = "Questions before training (docs/questions.md)";
   app.add_flag("--json", questions.json, "the plan, or the answer to a question, as JSON on stdout");
   app.add_flag("--ladder", questions.ladder,
-               "what each technique saves and costs alone, then together, against a run that takes none")
+               "what each technique saves and costs alone, then together, compared with a run that uses none")
       ->group(kGroup);
   app.add_flag("--minimum", questions.minimum,
                "the least --memory of this run, first with exact techniques alone, then also with reassociating, "
@@ -49,7 +49,7 @@ void add_plan_questions(CLI::App& app, PlanQuestions& questions) {
                "--data: runs it); needs no --memory")
       ->group(kGroup);
   scalar(app, "--curve", questions.curve,
-         "what each budget buys: a page that draws step time and peak by budget; each point leads to its plan's bytes, "
+         "what each budget buys: a page that draws step time and peak by budget; each point links to its plan's bytes, "
          "techniques and command; with --json also prints the points")
       ->type_name("F.html")
       ->group(kGroup);

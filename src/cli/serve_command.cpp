@@ -35,17 +35,19 @@ void add_server_options(CLI::App& app, ServeArguments& a) {
   add("--host", s.address.host, "address to listen on")->capture_default_str();
   add("--port", s.address.port, "port to listen on; 0: a free one, which is printed")->capture_default_str();
   add("--uds", s.address.unix_path, "listen on this Unix socket instead");
-  add("--api-key", s.api_keys, "what clients have to send (Authorization: Bearer KEY); also HEADROOM_API_KEY");
-  add("--served-model-name", s.names, "the model's name in requests; several are aliases (the folder's name)");
-  add("--max-connections", s.connections, "open at once; further ones are answered 503")->capture_default_str();
+  add("--api-key", s.api_keys,
+      "key that clients must send (Authorization: Bearer KEY); also read from HEADROOM_API_KEY");
+  add("--served-model-name", s.names, "the model's name in requests, and aliases (default: the folder's name)");
+  add("--max-connections", s.connections, "connections open at once; more are answered with 503")
+      ->capture_default_str();
   app.add_flag("--allow-runtime-lora", s.runtime_adapters,
-               "requests may load adapters from any folder; also VLLM_ALLOW_RUNTIME_LORA_UPDATING")
+               "let requests load adapters from any folder; also set by VLLM_ALLOW_RUNTIME_LORA_UPDATING")
       ->group(kGroup);
-  add("--lora-root", s.adapter_root, "requests may load adapters from folders below this one");
+  add("--lora-root", s.adapter_root, "let requests load adapters from folders below this one");
   add("--chat-template", a.chat_template, "a file with a chat template, or its text, in place of the model's");
   add("--allowed-origins", a.allowed_origins,
-      "pages that may call (CORS): a list, '[\"https://a.example\", \"http://localhost:3000\"]', or '[\"*\"]' for all; "
-      "else none may");
+      "origins whose pages may call (CORS): a JSON list, '[\"https://a.example\", \"http://localhost:3000\"]', or "
+      "'[\"*\"]' for all; default: none");
   add_vllm_options(app, a.vllm);
 }
 
@@ -91,7 +93,7 @@ int run_serve(ServeArguments& a) {
   if (!plan.plan.feasible) return refuse(plan.plan);
   if (!a.serving.quiet) a.server.log = [](const std::string& line) { write_stderr(line + "\n"); };
   const RunControl& control =
-      install_signal_handlers("\nfinishing the requests under way, then ending (again to end at once)\n");
+      install_signal_handlers("\nfinishing the requests in progress, then exiting; a second signal exits at once\n");
   std::atomic<bool>& reload = install_reload_handler();
   ServingRoom room(options, plan, notes);  // reports a full disk before the socket is open
   Server server(a.server, plan);

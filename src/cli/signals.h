@@ -11,7 +11,7 @@ namespace headroom {
 // more than a second later ends the process at once (timeout and batch systems send the same signal to the process and
 // to its group). SIGUSR1 asks for a checkpoint. `text`, a literal, is printed at the first SIGINT or SIGTERM.
 RunControl& install_signal_handlers(
-    const char* text = "\nstopping after this step, then saving (again to stop at once)\n");
+    const char* text = "\nstopping after this step, then saving; a second signal stops at once\n");
 
 // SIGHUP sets the returned flag, which the caller clears.
 std::atomic<bool>& install_reload_handler();

@@ -64,7 +64,7 @@ SequenceInfo BatchReader::read_taken_row(int64_t sample, std::span<int32_t> ids,
                 fmt::format("the token cache {} is not this model's: {} {} holds an id outside the vocabulary or a "
                             "label that nothing is predicted for",
                             cache_.path().string(), packs_ ? "pack" : "sequence", sequence_of(sample)),
-                "delete it; it is built again from the data");
+                "delete it; it is rebuilt from the data");
   return info;
 }
 
@@ -108,7 +108,7 @@ void BatchReader::for_each_sequence(int64_t sample, Visit visit) const {
         throw Error(ErrorKind::format,
                     fmt::format("the packing of {} is corrupt: a pack holds more than its {} tokens",
                                 cache_.path().string(), pack.length),
-                    "delete it; it is made again from the token cache");
+                    "delete it; it is rebuilt from the token cache");
       visit(block[i], at, length);
       at += length;
     }

@@ -61,7 +61,7 @@ std::string up_to_last(std::string rendered, const std::string& last, const RowP
       rendered.resize(at + shown.size());
       return rendered;
     }
-  refuse_row(place, "the template does not show the last message's text as it is, so no answer can go on from it",
+  refuse_row(place, "the template does not show the last message's text as it is, so an answer cannot continue it",
              "ask for a new answer");
 }
 
@@ -89,7 +89,7 @@ class ChatRenderer::Conversation {
     const jinja::Value* text = nullptr;
     if (!messages_.list().items.empty()) text = messages_.list().items.back().dict().find("content");
     if (text == nullptr || !text->is(jinja::Type::text) || text->text().empty())
-      refuse_row(place_, "the last message has no text to go on from", "give it a content, or ask for a new answer");
+      refuse_row(place_, "the last message has no text to continue", "give it a content, or ask for a new answer");
     return std::string(text->text());
   }
 

@@ -39,7 +39,7 @@ constexpr int64_t kEntry = sizeof(Entry);
 
 [[noreturn]] void corrupt(const std::filesystem::path& path, const std::string& problem) {
   throw Error(ErrorKind::format, fmt::format("the packing {} is corrupt: {}", path.string(), problem),
-              "delete it; it is made again from the token cache");
+              "delete it; it is rebuilt from the token cache");
 }
 
 uint64_t header_checksum(const Header& header) {

@@ -157,7 +157,7 @@ bool RowSource::next_element(RowBytes& row, RowPlace& place) {
   if (at() != '{')
     refuse_row(
         place,
-        at() == kEnd ? "not JSON: the list does not end" : "the list holds something else than rows (JSON objects)",
+        at() == kEnd ? "not JSON: the list does not end" : "the list holds something other than rows (JSON objects)",
         "a .json file is a list of objects, or one object per line");
   begin_row();
   skip_object(place);

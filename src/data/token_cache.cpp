@@ -13,7 +13,7 @@ constexpr int64_t kEntry = sizeof(TokenCacheEntry);
 
 [[noreturn]] void corrupt(const std::filesystem::path& path, const std::string& problem) {
   throw Error(ErrorKind::format, fmt::format("the token cache {} is corrupt: {}", path.string(), problem),
-              "delete it; it is built again from the data");
+              "delete it; it is rebuilt from the data");
 }
 
 TokenCacheHeader read_header(const File& file) {
@@ -27,7 +27,7 @@ TokenCacheHeader read_header(const File& file) {
     throw Error(ErrorKind::format,
                 fmt::format("the token cache {} has version {}, this program reads version {}", path.string(),
                             header.version, kTokenCacheVersion),
-                "delete it; it is built again from the data");
+                "delete it; it is rebuilt from the data");
   Checksum checksum;
   checksum.add(std::as_bytes(std::span(&header, 1)).first(offsetof(TokenCacheHeader, checksum)));
   if (checksum.value() != header.checksum) corrupt(path, "the header's checksum is wrong");

@@ -51,7 +51,7 @@ std::vector<std::string> slot_targets(const AdapterFiles& adapter, const ModelSp
   const LoraOptions options = lora_options(adapter, spec);
   if (!options.modules_to_save.empty())
     throw Error(ErrorKind::usage,
-                fmt::format("{} trained {} whole, which a slot does not hold", where, options.modules_to_save.front()),
+                fmt::format("{} trained {} in full, which a slot cannot hold", where, options.modules_to_save.front()),
                 "serve it alone (--adapter), or a model that `headroom merge` makes of it");
   for (const auto& [name, tensor] : adapter.tensors.tensors()) {
     if (name.find(".experts.") != std::string::npos)

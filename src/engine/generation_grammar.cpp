@@ -31,7 +31,7 @@ std::optional<GrammarSource> grammar_source(const GrammarOptions& options) {
   const std::vector<const char*> asked = asked_options(options);
   if (asked.empty()) return std::nullopt;
   if (asked.size() > 1)
-    throw Error(ErrorKind::usage, fmt::format("{} and {} do not go together", asked[0], asked[1]),
+    throw Error(ErrorKind::usage, fmt::format("{} and {} cannot be combined", asked[0], asked[1]),
                 "give one of --json-schema, --json-object, --regex, --choice and --grammar");
   const int64_t limit = GrammarLimits().source_bytes;
   GrammarSource source;

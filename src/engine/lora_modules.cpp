@@ -34,7 +34,7 @@ std::vector<NamedAdapter> parse_lora_modules(const std::vector<std::string>& mod
   for (const std::string& module : modules) {
     NamedAdapter adapter = parse_module(module);
     for (const NamedAdapter& other : adapters)
-      if (other.name == adapter.name) refuse(module, "has a name that comes twice");
+      if (other.name == adapter.name) refuse(module, "has a name that appears twice");
     adapters.push_back(std::move(adapter));
   }
   return adapters;

@@ -171,9 +171,10 @@ class Merger {
     const StoredTensor* saved = adapter_.tensors.find(module);
     if (saved) used_.insert(module);
     if (saved && saved->shape != weight.shape)
-      throw Error(ErrorKind::format,
-                  fmt::format("{}: '{}' has another shape than the model's", adapter_.tensors.path().string(), module),
-                  "the adapter belongs to another model");
+      throw Error(
+          ErrorKind::format,
+          fmt::format("{}: '{}' has a different shape from the model's", adapter_.tensors.path().string(), module),
+          "the adapter belongs to another model");
     const std::optional<Pair> pair = pair_of(weight);
     const std::optional<StoredCodes> codes = find_stored_codes(model_.spec, weights_, weight);
     int64_t count = 1;

@@ -306,7 +306,7 @@ std::string kind_of(const QuantizeOptions& options) {
   if (options.group_size == 0) return kind;
   if (kind != "int8" && kind != "int4")
     throw Error(ErrorKind::usage, fmt::format("--group-size {} with --weights {}", options.group_size, kind),
-                integers ? "say it once" : "groups are of int8 and int4: leave it out");
+                integers ? "give it once" : "only int8 and int4 have groups: leave it out");
   std::string grouped = integer_codes_name({kind == "int4" ? 4 : 8, options.group_size});
   if (!integer_codes(grouped))
     throw Error(ErrorKind::usage,

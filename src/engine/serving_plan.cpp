@@ -43,11 +43,10 @@ void check_sizes(const ServingOptions& serving, const ModelSpec& spec) {
 // one of the longest. The budget chooses none of these.
 ServingOptions encoder_sizes(ServingOptions serving, const ModelSpec& spec) {
   if (serving.admission == "balanced" || serving.park_memory)
-    throw Error(ErrorKind::usage, fmt::format("--admission balanced has no meaning for {}", spec.architecture),
-                "leave it out: an encoder's sequences draw no tokens and end with their step");
+    throw Error(ErrorKind::usage, fmt::format("--admission balanced does not apply to {}", spec.architecture),
+                "leave it out: an encoder generates no tokens, and its sequences end with their step");
   if (serving.lora.wanted())
-    throw Error(ErrorKind::usage,
-                fmt::format("slots of adapters for {} are not built in this version", spec.architecture),
+    throw Error(ErrorKind::usage, fmt::format("adapter slots for {} are not built in this version", spec.architecture),
                 "merge the adapter into the model: headroom merge");
   if (!serving.max_model_len)
     serving.max_model_len = std::min(spec.max_positions, serving.max_num_batched_tokens.value_or(spec.max_positions));
@@ -56,10 +55,10 @@ ServingOptions encoder_sizes(ServingOptions serving, const ModelSpec& spec) {
         std::max({*serving.max_model_len, serving.max_num_seqs.value_or(1), std::min(kServedRows, kMostRows)});
   if (*serving.max_num_batched_tokens < *serving.max_model_len)
     throw Error(ErrorKind::usage,
-                fmt::format("--max-num-batched-tokens {} holds no sequence of --max-model-len {}, and an encoder reads "
-                            "one at once",
+                fmt::format("--max-num-batched-tokens {} is below --max-model-len {}, and an encoder reads a whole "
+                            "sequence in one step",
                             *serving.max_num_batched_tokens, *serving.max_model_len),
-                "give as many tokens at least, or a smaller --max-model-len");
+                "give at least as many tokens, or a smaller --max-model-len");
   if (!serving.max_num_seqs) serving.max_num_seqs = std::min(kServedSequences, *serving.max_num_batched_tokens);
   return serving;
 }
@@ -119,7 +118,7 @@ class ParkPlace {
                   "give --admission balanced, or leave it out");
     if (asked_ && *asked_ < slot_bytes_)
       throw Error(ErrorKind::usage,
-                  fmt::format("--park-memory {} holds no block, which takes {} bytes", *asked_, slot_bytes_),
+                  fmt::format("--park-memory {} is too small for one block of {} bytes", *asked_, slot_bytes_),
                   fmt::format("give at least {} bytes", slot_bytes_));
     if (asked_ && on_disk_ && *asked_ > disk_)
       throw Error(ErrorKind::usage,
@@ -153,7 +152,7 @@ class ParkPlace {
 // Refuses features that need a host with access to the arena, or kernels that a device does not have.
 void refuse_on_device(DType cache, const LoraSlots& lora, AdmissionRule rule) {
   const auto refuse = [](const char* what, const char* remedy) {
-    throw Error(ErrorKind::usage, fmt::format("{} is built for the CPU alone", what), remedy);
+    throw Error(ErrorKind::usage, fmt::format("{} is built for the CPU only", what), remedy);
   };
   if (cache == DType::i8) refuse("--kv-cache-dtype int8", "use bf16 or f32, or --device cpu");
   if (lora.count > 0) refuse("a slot of adapters (--lora-modules, --enable-lora)", "--adapter DIR, or --device cpu");

@@ -45,7 +45,7 @@ PlanRequest training_request(const TrainOptions& options, const ModelFiles& mode
   if (model.spec.weight_codes == "int8-int4")
     throw Error(
         ErrorKind::usage,
-        fmt::format("{} rounds its activations while it runs, and is not trained further", model.directory.string()),
+        fmt::format("{} rounds its activations at run time and cannot be trained further", model.directory.string()),
         "evaluate and generate take it; train the model that it was made of, or adapters over one that "
         "`headroom quantize --weights int4` makes of it");
   PlanRequest request;

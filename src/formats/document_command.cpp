@@ -176,7 +176,7 @@ class ShellReader {
   }
 
   [[noreturn]] void refuse_quote(int64_t line) const {
-    throw Error(ErrorKind::format, fmt::format("{}:{}: a quote without its end", source_, line), "close the quote");
+    throw Error(ErrorKind::format, fmt::format("{}:{}: an unclosed quote", source_, line), "close the quote");
   }
   void scan_single_quotes(CommandWord& word) {
     const int64_t line = line_;

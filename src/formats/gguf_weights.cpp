@@ -41,7 +41,7 @@ GgufWeights GgufWeights::open(const std::filesystem::path& path) {
                   "this version reads the tensors of llama, qwen2 and qwen3 models: convert others to safetensors");
     };
     Weight weight{weight_of_gguf(tensor.name), tensor};
-    if (weight.name.empty()) refuse("belongs to no weight that is known");
+    if (weight.name.empty()) refuse("does not belong to a known weight");
     const RotaryRows rows = rotary_rows(weight.name);
     if (architecture && architecture->paired_rows && rows != RotaryRows::none) {
       const int64_t heads = gguf_heads(header, rows == RotaryRows::keys), count = tensor.shape.front();

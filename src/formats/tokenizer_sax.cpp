@@ -126,7 +126,7 @@ bool TokenizerSax::start_object(std::size_t) {
   if (part_ == Part::vocabulary || part_ == Part::pieces || part_ == Part::merges) return value(Json::object());
   const bool vocabulary = begins("vocab");
   if (begins("merges")) refuse("model.merges is an object, not a list");
-  if (vocabulary && saw_vocabulary_) refuse("model.vocab comes twice");
+  if (vocabulary && saw_vocabulary_) refuse("model.vocab appears twice");
   descend();
   if (vocabulary) {
     saw_vocabulary_ = true;
@@ -175,8 +175,8 @@ bool TokenizerSax::start_array(std::size_t) {
   if (part_ == Part::pieces && depth_ > part_depth_) refuse_piece(Json::array());
   const bool pieces = begins("vocab");
   const bool merges = begins("merges");
-  if (pieces && saw_vocabulary_) refuse("model.vocab comes twice");
-  if (merges && saw_merges_) refuse("model.merges come twice");
+  if (pieces && saw_vocabulary_) refuse("model.vocab appears twice");
+  if (merges && saw_merges_) refuse("model.merges appears twice");
   descend();
   if (part_ == Part::pieces) {
     piece_fields_ = 0;

@@ -190,7 +190,7 @@ void SchemaMerge::merge_keyword(const std::string& keyword, OrderedJson& value, 
   } else {
     builder_.refuse(
         fmt::format("\"{}\" is said twice with other values: by allOf, $ref or anyOf and beside it", keyword),
-        "say it once");
+        "give it once");
   }
 }
 

@@ -215,7 +215,7 @@ class ServingPlanner {
     const PlanRequest request = booked(size);
     const Variant chosen = variant(request, size, true);
     SizedServing out{lay_out(request, chosen, timed(chosen)), size};
-    HR_CHECK(out.plan.feasible, "a server of {} blocks takes {} bytes, more than was reckoned", size.blocks,
+    HR_CHECK(out.plan.feasible, "a server of {} blocks takes {} bytes, more than was estimated", size.blocks,
              out.plan.peak_bytes);
     out.plan.minimum_bytes = least;
     return out;
@@ -285,7 +285,7 @@ class ServingPlanner {
       SizedServing out{lay_out(request, chosen, *at_, timed(chosen)), size};
       if (out.plan.feasible) return out;
     }
-    HR_CHECK(false, "a server of {} blocks with weights below takes more than was reckoned", least.blocks);
+    HR_CHECK(false, "a server of {} blocks with weights below takes more than was estimated", least.blocks);
   }
 
   const PlanRequest& request_;

@@ -23,7 +23,7 @@ HttpRefusal refusal_of(const ErrorCode& error, int64_t body_bytes) {
   if (error == http::error::body_limit)
     return {413, "body_too_large", fmt::format("the request's body is longer than {} bytes", body_bytes)};
   if (error == http::error::header_limit) return {431, "headers_too_large", "the request's head is too long"};
-  if (error == http::error::bad_version) return {505, "bad_version", "only HTTP/1.0 and HTTP/1.1 are spoken here"};
+  if (error == http::error::bad_version) return {505, "bad_version", "only HTTP/1.0 and HTTP/1.1 are supported"};
   return {400, "bad_request", fmt::format("malformed HTTP request: {}", error.message())};
 }
 
@@ -77,7 +77,7 @@ class HttpRequestParser::Parts : public http::basic_parser<true> {
     const std::string_view expect = request_.header("expect");
     wants_continue_ = !http_1_0_ && http_equal(expect, "100-continue");
     if (!expect.empty() && !wants_continue_ && !http_1_0_)
-      return refuse(417, "expectation_failed", "of Expect only 100-continue is known");
+      return refuse(417, "expectation_failed", "Expect: only 100-continue is supported");
     if (const auto length = content_length(); length && *length > 0) {
       if (!held_.add(static_cast<int64_t>(*length))) return refuse_for_memory();
       request_.body.reserve(*length);
@@ -85,7 +85,7 @@ class HttpRequestParser::Parts : public http::basic_parser<true> {
   }
 
   void refuse_for_memory() {
-    refuse(503, "bodies_full", "the memory for requests under way is used up; try again soon");
+    refuse(503, "bodies_full", "the memory for requests in progress is used up; try again soon");
   }
 
   void on_request_impl(http::verb, Text method, Text target, int version, ErrorCode& error) override {
@@ -107,7 +107,7 @@ class HttpRequestParser::Parts : public http::basic_parser<true> {
                    [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
     // With another coding the end of the body would be ambiguous, which allows request smuggling through proxies.
     if (key == "transfer-encoding" && (http_1_0_ || !http_equal(standard_view(value), "chunked")))
-      return refuse(error, 501, "transfer_encoding", "of Transfer-Encoding only chunked is known");
+      return refuse(error, 501, "transfer_encoding", "Transfer-Encoding: only chunked is supported");
     request_.headers.emplace_back(std::move(key), standard_view(value));
   }
 

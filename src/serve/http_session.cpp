@@ -198,13 +198,14 @@ void HttpSession::begin_answer(Time now) {
       return look_into_outbox(now);
     }
     outbox_.reset();
-    return refuse(
-        {403, "origin_not_allowed", "pages of this origin may not call: --allowed-origins names those that may"}, now);
+    return refuse({403, "origin_not_allowed",
+                   "pages of this origin may not call this server; --allowed-origins lists those that may"},
+                  now);
   }
   HeldBytes seat(shared_->exchanges);
   if (!seat.add(1)) {
     outbox_.reset();
-    return refuse({503, "exchanges_full", "too many requests are under way; try again soon"}, now);
+    return refuse({503, "exchanges_full", "too many requests are in progress; try again soon"}, now);
   }
   const std::shared_ptr<HttpOutbox> outbox = outbox_;
   try {

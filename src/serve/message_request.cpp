@@ -68,7 +68,8 @@ void add_input_schemas(const JsonFields& fields, OrderedJson& body) {
     const OrderedJson& tool = (*tools)[i];
     if (!tool.is_object() || !tool.value("name", OrderedJson()).is_string() ||
         !tool.value("input_schema", OrderedJson()).is_object())
-      fields.refuse("tools", "must be a list of {\"name\":...,\"input_schema\":{...}}; nothing else is run here");
+      fields.refuse("tools",
+                    "must be a list of {\"name\":...,\"input_schema\":{...}}; other kinds of tools are not supported");
     OrderedJson function = {{"name", tool["name"]}};
     if (const auto about = tool.find("description"); about != tool.end()) function["description"] = *about;
     function["parameters"] = tool["input_schema"];

@@ -100,7 +100,7 @@ std::optional<GrammarSource> read_response_format(const JsonFields& fields) {
   for (GrammarSource& source : structured(fields)) asked.push_back(std::move(source));
   if (std::optional<GrammarSource> format = of_response_format(fields)) asked.push_back(std::move(*format));
   if (asked.size() > 1)
-    throw ApiError(400, fmt::format("{} and {} do not go together", asked[0].name, asked[1].name), "response_format");
+    throw ApiError(400, fmt::format("{} and {} cannot be combined", asked[0].name, asked[1].name), "response_format");
   return asked.empty() ? std::nullopt : std::optional(std::move(asked[0]));
 }
 

@@ -78,7 +78,8 @@ void add_tools(const JsonFields& fields, OrderedJson& body) {
     const OrderedJson& tool = (*tools)[i];
     if (!tool.is_object() || tool.value("type", OrderedJson()) != "function" ||
         !tool.value("name", OrderedJson()).is_string())
-      fields.refuse("tools", "must be functions: {\"type\":\"function\",\"name\":...}; nothing else is run here");
+      fields.refuse("tools",
+                    "must be functions: {\"type\":\"function\",\"name\":...}; other kinds of tools are not supported");
     OrderedJson function = tool;
     function.erase("type");
     body["tools"].push_back({{"type", "function"}, {"function", std::move(function)}});

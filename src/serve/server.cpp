@@ -100,7 +100,7 @@ class Server::Parts {
     http_.stop();
     std::vector<std::function<void()>> dropped;
     take_mail(dropped);
-    scheduler.fail_all("the server ends");
+    scheduler.fail_all("the server is shutting down");
   }
 
   static SchedulerOptions scheduler_options(AdmissionRule rule) {
@@ -215,12 +215,12 @@ class Server::Parts {
     require_method(request, "POST");
     require_ready();
     const auto job = [this, exchange, work] { guarded(exchange, [&] { (this->*work)(exchange); }); };
-    if (!worker_.add(job)) throw ApiError(503, "too many requests wait to be read");
+    if (!worker_.add(job)) throw ApiError(503, "too many requests are waiting to be read");
   }
 
   void require_ready() const {
     if (state_ == State::loading) throw ApiError(503, "the model is being loaded");
-    if (state_ == State::ending) throw ApiError(503, "the server ends");
+    if (state_ == State::ending) throw ApiError(503, "the server is shutting down");
   }
 
   using Work = void (Parts::*)(const ExchangeRef&);
@@ -420,8 +420,7 @@ class Server::Parts {
     if (plan_.limits.adapters == 0)
       throw ApiError(400, "no slots for adapters were planned: start with --enable-lora --max-loras N");
     if (!options_.runtime_adapters)
-      throw ApiError(403,
-                     "adapters are not loaded by requests here: start with --allow-runtime-lora or --lora-root DIR");
+      throw ApiError(403, "requests may not load adapters: start with --allow-runtime-lora or --lora-root DIR");
   }
 
   std::filesystem::path adapter_directory(const std::string& said) const {
@@ -507,7 +506,7 @@ class Server::Parts {
         return answer->refused(400, fmt::format("{} tokens are asked for; the KV pool holds {} and a sequence {}",
                                                 tokens_asked(*answer), plan_.pool_tokens(), plan_.limits.positions));
       case Admission::queue_full:
-        return answer->refused(503, "too many sequences wait");
+        return answer->refused(503, "too many sequences are waiting");
     }
   }
 
@@ -528,7 +527,7 @@ class Server::Parts {
         return answer->refused(
             400, fmt::format("an input has {} tokens; the KV pool holds {}", longest, plan_.pool_tokens()));
       case Admission::queue_full:
-        return answer->refused(503, "too many sequences wait");
+        return answer->refused(503, "too many sequences are waiting");
     }
   }
 

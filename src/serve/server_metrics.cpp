@@ -53,8 +53,8 @@ std::string park_text(const SchedulerCounts& c, int64_t block_bytes) {
          gauge("headroom_sequences_stalled", "running sequences that waited for a block in the last step", c.stalled) +
          gauge("headroom_park_blocks", "blocks that the park area holds", c.park_slots) +
          gauge("headroom_park_blocks_used", "blocks that lie there", c.park_slots_used) +
-         counter("vllm:num_preemptions_total", "sequences that were parked", c.parks) +
-         counter("headroom_resumes_total", "resumed sequences", c.resumes) +
+         counter("vllm:num_preemptions_total", "times a sequence was parked", c.parks) +
+         counter("headroom_resumes_total", "times a parked sequence was resumed", c.resumes) +
          gauge("headroom_parks_of_one_sequence", "most times any one sequence was parked", c.most_parks) +
          counter("headroom_park_written_bytes_total", "bytes copied to the park area", c.blocks_saved * block_bytes) +
          counter("headroom_park_read_bytes_total", "bytes copied back", c.blocks_loaded * block_bytes);
@@ -114,27 +114,27 @@ std::string ServerMetrics::text(const ServingPlan* plan, int64_t arena_high_wate
   const SchedulerCounts& c = counts_;
   if (plan) memory += below_text(*plan, c.steps);
   const double usage = c.blocks == 0 ? 0 : static_cast<double>(c.blocks_used) / static_cast<double>(c.blocks);
-  std::string out = gauge("vllm:num_requests_running", "sequences that are computed", c.running) +
-                    gauge("vllm:num_requests_waiting", "sequences that wait", c.waiting) +
-                    sample("vllm:kv_cache_usage_perc", "gauge", "share of the KV blocks that sequences hold",
-                           fmt::format("{}", usage)) +
-                    counter("vllm:prompt_tokens_total", "tokens of prompts", prompt_tokens_) +
-                    counter("vllm:generation_tokens_total", "tokens that were drawn", c.drawn_tokens) +
-                    counter("vllm:prefix_cache_queries_total", "prompt tokens that were looked up", c.prefix_queries) +
-                    counter("vllm:prefix_cache_hits_total", "prompt tokens that were found", c.prefix_hits) +
-                    counter("headroom_steps_total", "runs of the model", c.steps) +
-                    counter("headroom_refused_total", "sequences that were refused", c.refused) +
-                    gauge("headroom_kv_blocks", "blocks of the KV pool", c.blocks) +
-                    gauge("headroom_kv_blocks_used", "blocks that sequences hold", c.blocks_used) +
-                    gauge("headroom_kv_blocks_kept", "blocks that are kept for their prefix", c.blocks_kept) +
-                    park_text(c, block_bytes);
-  out += "# HELP vllm:request_success_total sequences that ended\n# TYPE vllm:request_success_total counter\n";
+  std::string out =
+      gauge("vllm:num_requests_running", "running sequences", c.running) +
+      gauge("vllm:num_requests_waiting", "waiting sequences", c.waiting) +
+      sample("vllm:kv_cache_usage_perc", "gauge", "share of the KV blocks held by sequences",
+             fmt::format("{}", usage)) +
+      counter("vllm:prompt_tokens_total", "prompt tokens", prompt_tokens_) +
+      counter("vllm:generation_tokens_total", "generated tokens", c.drawn_tokens) +
+      counter("vllm:prefix_cache_queries_total", "prompt tokens looked up among kept prefixes", c.prefix_queries) +
+      counter("vllm:prefix_cache_hits_total", "prompt tokens found among kept prefixes", c.prefix_hits) +
+      counter("headroom_steps_total", "steps of the model", c.steps) +
+      counter("headroom_refused_total", "refused sequences", c.refused) +
+      gauge("headroom_kv_blocks", "blocks of the KV pool", c.blocks) +
+      gauge("headroom_kv_blocks_used", "blocks held by sequences", c.blocks_used) +
+      gauge("headroom_kv_blocks_kept", "blocks kept for their prefix", c.blocks_kept) + park_text(c, block_bytes);
+  out += "# HELP vllm:request_success_total finished sequences\n# TYPE vllm:request_success_total counter\n";
   constexpr const char* kEnds[] = {"stop", "length", "abort", "error"};
   for (size_t i = 0; i < ends_.size(); ++i)
     out += fmt::format("vllm:request_success_total{{finished_reason=\"{}\"}} {}\n", kEnds[i], ends_[i]);
-  out += first_token_.text("vllm:time_to_first_token_seconds", "from admission to the first token");
-  out += between_tokens_.text("vllm:inter_token_latency_seconds", "between tokens");
-  out += whole_.text("vllm:e2e_request_latency_seconds", "of whole sequences");
+  out += first_token_.text("vllm:time_to_first_token_seconds", "seconds from admission to the first token");
+  out += between_tokens_.text("vllm:inter_token_latency_seconds", "seconds between tokens");
+  out += whole_.text("vllm:e2e_request_latency_seconds", "seconds from the beginning of a sequence to its end");
   return out + memory;
 }
 

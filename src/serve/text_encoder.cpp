@@ -189,7 +189,7 @@ void TextEncoder::add_matchers(const TextRequest& request, EncodedText& out, std
     auto matcher = std::make_shared<GrammarMatcher>(grammar->automaton, vocabulary_->trie, vocabulary_->tokens,
                                                     out.stop_ids, limits_.grammar);
     std::shared_ptr<void> room = grammars_.reserve(std::exchange(bytes, 0) + matcher->memory_bytes());
-    if (!room) throw ApiError(503, "the grammars of the requests under way leave no room for another one");
+    if (!room) throw ApiError(503, "the grammars of the requests in progress leave no room for another one");
     held.push_back(std::move(room));
     struct Kept {
       std::shared_ptr<Grammar> grammar;

@@ -172,7 +172,7 @@ ChatForm read_chat_form(const JsonFields& fields) {
   form.goes_on = fields.flag("continue_final_message").value_or(false);
   const std::optional<bool> opens = fields.flag("add_generation_prompt");
   if (form.goes_on && opens.value_or(false))
-    fields.refuse("continue_final_message", "does not go with add_generation_prompt: true");
+    fields.refuse("continue_final_message", "cannot be combined with add_generation_prompt: true");
   form.opens_answer = opens.value_or(!form.goes_on);
   if (const OrderedJson* arguments = fields.object("chat_template_kwargs")) form.arguments = *arguments;
   return form;

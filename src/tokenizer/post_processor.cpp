@@ -59,7 +59,7 @@ void add_template(const Component& component, PostProcessor& result) {
   bool behind = false;
   for (const Component& piece : component.list("single")) {
     if (piece.has("Sequence")) {
-      if (behind) piece.refuse("the text comes twice");
+      if (behind) piece.refuse("the text appears twice");
       behind = true;
     } else {
       append_special(component, piece.member("SpecialToken").text("id"), behind ? part.suffix : part.prefix);

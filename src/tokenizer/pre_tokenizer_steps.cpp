@@ -96,7 +96,8 @@ SplitBehavior read_split_behavior(const Component& component, SplitBehavior othe
   if (name == "MergedWithPrevious") return SplitBehavior::merged_with_previous;
   if (name == "MergedWithNext") return SplitBehavior::merged_with_next;
   if (name == "Contiguous") return SplitBehavior::contiguous;
-  component.member("behavior").refuse("is none of Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous");
+  component.member("behavior")
+      .refuse("is not one of Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous");
 }
 
 void SplitStep::split(PreTokenizerInput input, WordSink& next) const {
@@ -233,7 +234,7 @@ MetaspaceStep::Prepend read_metaspace_prepend(const Component& component) {
     if (scheme == "always") return MetaspaceStep::Prepend::always;
     if (scheme == "first") return MetaspaceStep::Prepend::first;
     if (scheme == "never") return MetaspaceStep::Prepend::never;
-    component.member("prepend_scheme").refuse("is none of always, first, never");
+    component.member("prepend_scheme").refuse("is not one of always, first, never");
   }
   return component.flag("add_prefix_space", true) ? MetaspaceStep::Prepend::always : MetaspaceStep::Prepend::never;
 }

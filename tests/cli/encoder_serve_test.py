@@ -166,7 +166,7 @@ class EncoderServe(ProgramTest):
 
     def test_options(self):
         command = ["serve", "--model", "bare", "--memory", "96MiB"]
-        self.assert_refused([*command, "--enable-lora"], 2, "adapters for BertModel", "merge")
+        self.assert_refused([*command, "--enable-lora"], 2, "adapter slots for BertModel", "merge")
         self.assert_refused([*command, "--admission", "balanced"], 2, "--admission balanced")
         self.assert_refused([*command, "--max-num-batched-tokens", "8", "--max-model-len", "9"], 2, "--max-num-batched-tokens 8", "--max-model-len 9")
         self.assert_refused([*command, "--max-model-len", "41"], 2, "--max-model-len 41")

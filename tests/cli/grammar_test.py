@@ -83,8 +83,8 @@ class Grammar(ProgramTest):
         for name, text in files.items():
             (self.root / name).write_text(text)
         cases = [
-            (["--regex", "a", "--json-object"], "--json-object and --regex do not go together"),
-            (["--choice", "a", "--grammar", "left.gbnf"], "--choice and --grammar do not go together"),
+            (["--regex", "a", "--json-object"], "--json-object and --regex cannot be combined"),
+            (["--choice", "a", "--grammar", "left.gbnf"], "--choice and --grammar cannot be combined"),
             (["--regex", "ab(?=c)"], "--regex: byte 4"),
             (["--regex", "((a{1000}){1000}){1000}"], "--regex: the grammar has more than 65536 states"),
             (["--grammar", "left.gbnf"], "left.gbnf: line 1: rule 'root': it calls itself"),

@@ -272,7 +272,7 @@ class LoraServe(ProgramTest):
         command = ["serve", "--model", "model", "--memory", "128MiB"]
         self.assert_refused([*command, "--lora-modules", "one"], 2, "--lora-modules one", "NAME=DIR")
         self.assert_refused([*command, "--lora-modules", '{"name": "one"}'], 2, "has no name, or no path")
-        self.assert_refused([*command, "--lora-modules", "a=one", "a=two"], 2, "comes twice")
+        self.assert_refused([*command, "--lora-modules", "a=one", "a=two"], 2, "appears twice")
         self.assert_refused([*command, "--lora-modules", "model=one"], 2, "the name of the model")
         self.assert_refused([*command, "--lora-modules", "a=nowhere"], 2, "has no file adapter_config.json")
         self.assert_refused([*command, "--lora-modules", "a=two", "--max-lora-rank", "2"], 2, "has rank 4, the slots hold 2", "--max-lora-rank 4")

@@ -106,7 +106,7 @@ TEST_F(Chat, PromptsAreForms) {
   EXPECT_EQ(text({true, false, {}, R"({"mode":"brief","messages_of":3})"}),
             "brief|user:hi;assistant: Once upon ;assistant:");
   expect_error(ErrorKind::format, "not an object", [&] { text({true, false, {}, "[1]"}); });
-  expect_error(ErrorKind::format, "no text to go on from", [&] {
+  expect_error(ErrorKind::format, "no text to continue", [&] {
     renderer.render_prompt(R"([{"role":"assistant","content":""}])", {false, true}, "messages");
   });
 }

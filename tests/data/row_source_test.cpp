@@ -81,8 +81,8 @@ TEST(RowSource, WhatStandsBetweenTheRowsOfAList) {
   TemporaryDirectory directory;
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"[{}\n{}]", ":2: not JSON: ',' or ']' was expected"},
-      {"[{},]", ":1: the list holds something else"},
-      {"[1]", ":1: the list holds something else"},
+      {"[{},]", ":1: the list holds something other"},
+      {"[1]", ":1: the list holds something other"},
       {"[{}", ":1: not JSON: ',' or ']'"},
       {"[", ":1: not JSON: the list does not end"},
       {"[{}] x", ":1: not JSON: text after"},

@@ -140,7 +140,7 @@ TEST(TokenCache, FlippedBitsAreFound) {
     } catch (const Error& e) {
       ++found;
       EXPECT_EQ(e.kind(), ErrorKind::format);
-      EXPECT_EQ(e.remedy(), "delete it; it is built again from the data");
+      EXPECT_EQ(e.remedy(), "delete it; it is rebuilt from the data");
     }
   }
   // The padding after the 3 ids of 2 bytes, and before the index, is not checked.

@@ -102,7 +102,7 @@ TEST(Document, ShellWordsVariablesAndArrays) {
   EXPECT_EQ(commands[1].words[5].line, 4);  // in the array
   EXPECT_EQ(commands[1].words[8].end, 0);   // from a variable
   EXPECT_EQ(commands[2].words[1].text, "done it");
-  expect_error(ErrorKind::format, "f:2: a quote without its end", [] { parse_shell_commands("a\nb 'c", "f"); });
+  expect_error(ErrorKind::format, "f:2: an unclosed quote", [] { parse_shell_commands("a\nb 'c", "f"); });
 }
 
 TEST(Document, ShellSkipsHereDocumentsAndComments) {

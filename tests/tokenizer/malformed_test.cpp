@@ -61,7 +61,7 @@ TEST(malformed, models) {
   EXPECT_REFUSAL(with(R"({"type":"BPE"})"), "no object model.vocab");
   EXPECT_REFUSAL(with(R"({"type":"BPE","vocab":{"a":0}})"), "no list model.merges");
   EXPECT_REFUSAL(with(R"({"type":"BPE","vocab":7,"merges":[]})"), "model.vocab is 7");
-  EXPECT_REFUSAL(with(R"({"type":"BPE","vocab":{},"vocab":{},"merges":[]})"), "model.vocab comes twice");
+  EXPECT_REFUSAL(with(R"({"type":"BPE","vocab":{},"vocab":{},"merges":[]})"), "model.vocab appears twice");
   EXPECT_REFUSAL(with(R"({"type":"BPE","vocab":{"a":0},"merges":[],"dropout":0.1})"), "dropout");
   EXPECT_REFUSAL(with(R"({"type":"BPE","vocab":{"a":0},"merges":[],"unk_token":"x"})"),
                  "model.unk_token: is not in model.vocab");
@@ -95,7 +95,7 @@ TEST(malformed, unigram) {
   EXPECT_EQ(refusal(with(R"({"vocab":[["<unk>",0]],"unk_id":0})")), "no error");
   EXPECT_REFUSAL(with(R"({"type":"Unigram","vocab":{"a":0}})"), "there is no list model.vocab");
   EXPECT_REFUSAL(with(R"({"type":"Unigram"})"), "there is no list model.vocab");
-  EXPECT_REFUSAL(with(R"({"vocab":[],"vocab":[],"type":"Unigram"})"), "model.vocab comes twice");
+  EXPECT_REFUSAL(with(R"({"vocab":[],"vocab":[],"type":"Unigram"})"), "model.vocab appears twice");
   EXPECT_REFUSAL(with_pieces("[]"), "model.unk_id: 0 where model.vocab has 0 tokens");
   EXPECT_REFUSAL(with(R"({"type":"Unigram","unk_id":2,"vocab":[["a",0]]})"), "model.unk_id: 2 where");
   EXPECT_REFUSAL(with(R"({"type":"Unigram","unk_id":-1,"vocab":[["a",0]]})"), "model.unk_id: is not a number");
@@ -215,7 +215,7 @@ TEST(malformed, components) {
   EXPECT_REFUSAL(with_part(R"("pre_tokenizer":{"type":"Split","pattern":{"Regex":"("},"behavior":"Isolated"})"),
                  "a group without its closing )");
   EXPECT_REFUSAL(with_part(R"("pre_tokenizer":{"type":"Split","pattern":{"Regex":"a"},"behavior":"Sideways"})"),
-                 "behavior: is none of");
+                 "behavior: is not one of");
   EXPECT_REFUSAL(with_part(R"("pre_tokenizer":{"type":"Metaspace","replacement":"__"})"),
                  "replacement: is not one character");
   EXPECT_REFUSAL(with_part(R"("post_processor":{"type":"TemplateProcessing","single":[],"special_tokens":{}})"),

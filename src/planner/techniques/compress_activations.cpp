@@ -10,7 +10,7 @@ namespace {
 
 Verdict verdict(const PlanRequest& request) {
   if (request.facts.is_cpu()) return {};
-  return {"has kernels for the CPU alone", "leave it out, or use --technique offload-activations=on"};
+  return {"has kernels for the CPU only", "leave it out, or use --technique offload-activations=on"};
 }
 
 void check(const PlanRequest&, const std::string& setting) {

@@ -40,8 +40,9 @@ std::vector<Setting> choices(const PlanRequest& request, const Candidate& decide
 
 Told told(const PlanRequest& request, const Candidate& chosen) {
   if (accumulates(request, chosen))
-    return {"off", fmt::format("{} micro-batches accumulate into every gradient: they must outlive the backward pass",
-                               accumulation_steps(request, micro_batch_of(chosen)))};
+    return {"off",
+            fmt::format("{} micro-batches accumulate into every gradient, so gradients outlive the backward pass",
+                        accumulation_steps(request, micro_batch_of(chosen)))};
   if (!chosen[fused_optimizer].taken()) return {"off", "not taken"};
   return {"on", "one micro-batch and no clipping: each gradient dies after its update",
           chosen.without(fused_optimizer)};

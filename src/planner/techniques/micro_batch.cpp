@@ -32,7 +32,7 @@ Told told(const PlanRequest& request, const Candidate& chosen) {
     out.without = chosen;
     (*out.without)[micro_batch].count = request.global_batch;
   } else if (loss_spans_batch(request)) {
-    out.why = "the loss that balances experts is of the whole global batch";
+    out.why = "the loss that balances experts needs the whole global batch";
   }
   return out;
 }

@@ -99,7 +99,7 @@ struct OffloadRecord {
   static Told told(const PlanRequest&, const Candidate& chosen) {
     const Setting& setting = chosen[technique];
     Told out{tier_setting(setting.tier, setting.count > 0 ? setting.count : kEveryLayer),
-             "against keeping it on the device"};
+             "compared with keeping it on the device"};
     if (!setting.taken()) return out;
     out.without = chosen.without(technique);
     return out;

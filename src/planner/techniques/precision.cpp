@@ -22,7 +22,7 @@ std::string how_multiplied(const PlanRequest& request, const Precision& precisio
 }
 
 std::string how_scaled(const Precision& precision) {
-  return precision.scales_loss() ? "; the loss is scaled, and a step whose gradients are not finite is left out" : "";
+  return precision.scales_loss() ? "; the loss is scaled, and a step whose gradients are not finite is skipped" : "";
 }
 
 // LitGPT's manual has the same warning for its 16-true.
@@ -36,7 +36,7 @@ std::string range_of(const Precision& precision) {
 
 Verdict only_on_cpu(const PlanRequest& request) {
   if (request.facts.is_cpu()) return {};
-  return {"is built for the CPU: no kernel of this version multiplies fp16 on a GPU", "use --precision bf16-mixed"};
+  return {"is built for the CPU: there are no fp16 kernels for a GPU", "use --precision bf16-mixed"};
 }
 
 std::vector<Setting> mixed_choices(const PlanRequest& request, const Precision& precision) {
