@@ -45,7 +45,7 @@ class Reader {
     return json_[key];
   }
   const Json& field(const Json& object, const char* key) const {
-    if (!object.is_object() || !object.contains(key)) refuse(key, "to be there");
+    if (!object.is_object() || !object.contains(key)) refuse(key, "present");
     return object[key];
   }
   [[noreturn]] void refuse(const char* key, const char* wanted) const {

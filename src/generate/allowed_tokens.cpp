@@ -12,7 +12,7 @@ int32_t keep_allowed(GrammarMatcher& grammar, std::span<const float> logits, std
            logits.size());
   if (mask.count() == 0)
     throw Error(ErrorKind::run, "the grammar cannot be followed: no token of the vocabulary continues the text",
-                "it wants characters that the tokenizer has no tokens for, or rules within rules beyond the limit");
+                "it needs characters that the tokenizer has no tokens for, or nests rules beyond the limit");
   int32_t best = -1;
   float top = 0;
   for (size_t id = 0; id < logits.size(); ++id) {

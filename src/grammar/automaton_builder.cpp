@@ -171,7 +171,7 @@ void AutomatonBuilder::check_ends() {
         at(rule_places_[rule - 1]);
         break;
       }
-    refuse("no text matches, or none that ends", "a rule that needs itself wants another way to end");
+    refuse("no text matches, or none that ends", "a rule that needs itself must also have another way to end");
   }
   for (GrammarState& state : automaton_.states)
     if (state.kind == GrammarState::Kind::branch) {

@@ -43,7 +43,7 @@ bool ExpressionReader::at_repetition() const {
 }
 
 int64_t ExpressionReader::number() {
-  if (peek() < '0' || peek() > '9') refuse("a repetition in braces wants {n}, {n,} or {n,m}");
+  if (peek() < '0' || peek() > '9') refuse("a repetition in braces must be {n}, {n,} or {n,m}");
   int64_t value = 0;
   while (peek() >= '0' && peek() <= '9') {
     value = value * 10 + static_cast<int64_t>(take() - '0');

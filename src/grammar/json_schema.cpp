@@ -163,7 +163,7 @@ void SchemaRules::check_keywords(const OrderedJson& schema) {
     if (std::none_of(std::begin(kTypeKeywords), std::end(kTypeKeywords),
                      [&](const TypeKeyword& of) { return of.keyword == keyword; }))
       builder_.refuse(fmt::format("the keyword \"{}\" is not supported", keyword),
-                      "leave it out, and check the result; docs/grammars.md lists the keywords that are held");
+                      "leave it out, and check the result; docs/grammars.md lists the keywords that are enforced");
   }
 }
 

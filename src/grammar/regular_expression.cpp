@@ -117,7 +117,7 @@ class RegularExpressionParser {
   }
 
   ExpressionPointer group() {
-    if (reader_.take_if('?') && !reader_.take_if(':')) refuse("of groups with (? only (?:..) is supported");
+    if (reader_.take_if('?') && !reader_.take_if(':')) refuse("the only supported group with (? is (?:...)");
     ExpressionPointer inside = alternatives();
     if (!reader_.take_if(')')) refuse("a ( without its )");
     return inside;
@@ -190,7 +190,7 @@ class RegularExpressionParser {
       reader_.take();
       const CodePointSet last = bracketed_item();
       if (last.ranges().size() != 1 || last.ranges()[0].first != last.ranges()[0].last)
-        refuse("a range of a class wants a character at each end");
+        refuse("a range of a class needs a character at each end");
       if (last.ranges()[0].first < first.ranges()[0].first) refuse("a range of a class goes backwards");
       set.add(first.ranges()[0].first, last.ranges()[0].first);
     }

@@ -114,7 +114,7 @@ SchemaMerge::SchemaMerge(const OrderedJson& root, AutomatonBuilder& builder)
 void SchemaMerge::count(const OrderedJson& schema) {
   if ((bytes_ += text_size(schema)) > most_)
     builder_.refuse(fmt::format("what $ref, allOf and anyOf join has more than {} bytes", most_),
-                    "make it smaller, or say $ref without other keywords beside it");
+                    "make it smaller, or give $ref without other keywords beside it");
 }
 
 const OrderedJson& SchemaMerge::target(const OrderedJson& reference) const {
@@ -188,9 +188,8 @@ void SchemaMerge::merge_keyword(const std::string& keyword, OrderedJson& value, 
   } else if (is_in(kMost) && value.is_number() && other.is_number()) {
     if (other < value) value = other;
   } else {
-    builder_.refuse(
-        fmt::format("\"{}\" is said twice with other values: by allOf, $ref or anyOf and beside it", keyword),
-        "give it once");
+    builder_.refuse(fmt::format("\"{}\" has two values: from allOf, $ref or anyOf and next to it", keyword),
+                    "give it once");
   }
 }
 

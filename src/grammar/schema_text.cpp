@@ -72,12 +72,12 @@ GrammarStateId schema_string_states(SchemaRules& rules, const OrderedJson& schem
   if (schema.contains("format")) {
     const std::string name = text_of(rules, schema, "format");
     format = format_expression(name);
-    if (!format) rules.note(fmt::format("format \"{}\" is not held", name));
+    if (!format) rules.note(fmt::format("format \"{}\" is not enforced", name));
   }
   const bool patterned = schema.contains("pattern");
   if ((format ? 1 : 0) + (patterned ? 1 : 0) + (counted ? 1 : 0) > 1)
-    builder.refuse("of pattern, format and lengths only one is supported",
-                   "say all of it in the pattern: ^[a-z]{1,8}$");
+    builder.refuse("only one of pattern, format and lengths is supported",
+                   "put all of it in the pattern: ^[a-z]{1,8}$");
   if (format) return matching_string(rules, *format, builder.place() + "/format", true);
   if (patterned) return matching_string(rules, text_of(rules, schema, "pattern"), builder.place() + "/pattern", false);
   if (!counted) return builder.call(rules.values().string(), AutomatonBuilder::end());

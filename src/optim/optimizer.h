@@ -51,7 +51,7 @@ void add_8bit_state(std::vector<OptimizerState>& states, std::string_view codes,
                     const Type& parameter);
 // The option of an optimizer with states in 8 bits.
 inline constexpr OptimizerOption k8bitFloor{
-    "min_8bit_size", "elements from which on a weight's states are kept in 8 bits", 4096, 0, 1e15};
+    "min_8bit_size", "smallest number of elements of a weight whose states are kept in 8 bits", 4096, 0, 1e15};
 // As transformers' Trainer gives bitsandbytes' optimizers states in 8 bits: to what is looked up never, to other
 // weights of at least so many elements.
 bool takes_8bit_states(const OptimizerSettings& settings, const Type& parameter, ParameterKind kind);

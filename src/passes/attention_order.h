@@ -18,6 +18,6 @@ namespace headroom {
 
 inline constexpr PassInfo kAttentionOrder{
     "attention-order", PassStage::schedule, TechniqueKind::reassociating,
-    "any: on a GPU attention's gradient may sum in no fixed order, faster, and runs agree to rounding"};
+    "any: on a GPU the gradient of attention may sum in any order, which is faster; runs agree only to rounding"};
 
 }  // namespace headroom

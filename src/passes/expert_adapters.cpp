@@ -98,7 +98,7 @@ ExpertTargets::ExpertTargets(std::span<const std::string> weights, const LoraOpt
     if (parts.size() < 2)
       throw Error(
           ErrorKind::usage,
-          fmt::format("--lora-target-modules means {} without the other half of {}", parts.begin()->second, parameter),
+          fmt::format("--lora-target-modules names {} without the other half of {}", parts.begin()->second, parameter),
           "an expert's gate and up share one adapter, as in PEFT: name both, or experts.gate_up_proj");
 }
 

@@ -96,7 +96,7 @@ std::set<ValueId> frozen_weights(const Graph& graph, std::span<const std::string
                                    [&](ValueId id) { return pattern_means(pattern, graph.value(id).name); });
     if (means) continue;
     const std::string apart = pattern_without_commas("--freeze", pattern, " --freeze ");
-    throw Error(ErrorKind::usage, fmt::format("--freeze {} means no weight of this model", pattern),
+    throw Error(ErrorKind::usage, fmt::format("--freeze {} matches no weight of this model", pattern),
                 !apart.empty()
                     ? apart
                     : fmt::format("patterns are parts of weight names (layers.0-5, embed_tokens, mlp); did you mean "

@@ -19,7 +19,7 @@
 namespace headroom {
 
 inline constexpr PassInfo kFreeze{"freeze", PassStage::model, TechniqueKind::lossy,
-                                  "train a part of the weights only: the others get no gradients and no states"};
+                                  "train some of the weights only: the others have no gradients and no states"};
 
 // Whether a pattern matches a weight: its dot-separated parts match consecutive parts of the name, where `*` matches
 // any letters within a part and `A-B` the whole numbers from A to B: "layers.0-5", "embed_tokens", "mlp.*_proj".

@@ -189,13 +189,15 @@ class Adapter {
       throw Error(ErrorKind::usage, fmt::format("--lora-target-modules {} is not a name", target), apart);
     if (const std::string* weight = weight_without_adapter(target))
       throw Error(
-          ErrorKind::usage, fmt::format("--lora-target-modules {} means {}, which takes no adapter", target, *weight),
-          fmt::format("adapters go with {}; --modules-to-save {} trains it whole", fmt::join(names, ", "), target));
+          ErrorKind::usage,
+          fmt::format("--lora-target-modules {} matches {}, which cannot have an adapter", target, *weight),
+          fmt::format("adapters are for {}; --modules-to-save {} trains it in full", fmt::join(names, ", "), target));
     const std::string nearest = nearest_name(target, names);
     const bool misspelt = edit_distance(target, nearest) <= target.size() / 2;
-    throw Error(ErrorKind::usage, fmt::format("--lora-target-modules {} means no linear layer of this model", target),
-                fmt::format("there are {}{}; head and embeddings take no adapter: --modules-to-save trains them whole",
-                            fmt::join(names, ", "), misspelt ? fmt::format("; did you mean '{}'?", nearest) : ""));
+    throw Error(
+        ErrorKind::usage, fmt::format("--lora-target-modules {} matches no linear layer of this model", target),
+        fmt::format("there are {}{}; head and embeddings cannot have an adapter: --modules-to-save trains them in full",
+                    fmt::join(names, ", "), misspelt ? fmt::format("; did you mean '{}'?", nearest) : ""));
   }
 
   const std::string* weight_without_adapter(const std::string& target) const {
@@ -247,7 +249,7 @@ std::vector<ValueId> lora_frozen(const Graph& graph, const LoraOptions& options)
       if (pattern_means(module, value.name)) {
         if (value.name.find('*') != std::string::npos)
           throw Error(ErrorKind::usage,
-                      fmt::format("--modules-to-save {} means experts ({}), which an adapter's file cannot hold",
+                      fmt::format("--modules-to-save {} matches experts ({}), which an adapter's file cannot hold",
                                   module, value.name),
                       "name modules outside the experts, or train without --lora-r");
         saved.insert(module);
@@ -259,7 +261,7 @@ std::vector<ValueId> lora_frozen(const Graph& graph, const LoraOptions& options)
     if (saved.contains(module)) continue;
     const std::string apart = pattern_without_commas("--modules-to-save", module, " ");
     throw Error(
-        ErrorKind::usage, fmt::format("--modules-to-save {} means no weight of this model", module),
+        ErrorKind::usage, fmt::format("--modules-to-save {} matches no weight of this model", module),
         apart.empty() ? "a part of a weight's name: lm_head or embed_tokens; a tied head is its embedding" : apart);
   }
   return frozen;

@@ -24,7 +24,7 @@
 namespace headroom {
 
 inline constexpr PassInfo kLora{"lora", PassStage::model, TechniqueKind::lossy,
-                                "train small matrices of rank r beside the frozen weights"};
+                                "train small matrices of rank r on top of the frozen weights"};
 
 struct LoraOptions {
   int64_t rank = 0;  // 0: none

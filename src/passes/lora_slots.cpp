@@ -93,7 +93,8 @@ class Slots {
       if (!used_.contains(target))
         throw Error(
             ErrorKind::usage,
-            fmt::format("--lora-target-modules {} means no layer of this model that adapters are served of", target),
+            fmt::format("--lora-target-modules {} matches no layer of this model for which adapters can be served",
+                        target),
             fmt::format("there are {}", fmt::join(parts_, ", ")));
   }
 

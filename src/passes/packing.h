@@ -16,7 +16,7 @@
 namespace headroom {
 
 inline constexpr PassInfo kPacking{"packing", PassStage::model, TechniqueKind::data_order,
-                                   "several rows in one sequence, which do not see each other"};
+                                   "several rows in one sequence, with attention inside each row only"};
 
 // Adds the segments to the batch of `region`, and passes them to attention and every op that reads positions.
 void pack_rows(Graph& graph, RegionId region);

@@ -14,6 +14,6 @@
 namespace headroom {
 
 inline constexpr PassInfo kPrefetch{"prefetch", PassStage::schedule, TechniqueKind::exact,
-                                    "start copies from the host or disk this many windows ahead of their use"};
+                                    "start copies from the host or disk this many windows early"};
 
 }  // namespace headroom

@@ -23,10 +23,9 @@
 
 namespace headroom {
 
-inline constexpr PassInfo kQuantizeWeights{
-    "quantize-weights", PassStage::model, TechniqueKind::lossy,
-    "frozen matrices of the layers in 4 or 8 bits: nf4, nf4-dq, fp4, int8, int4; in other groups int8-g128, int4-g64, "
-    "int4-row"};
+inline constexpr PassInfo kQuantizeWeights{"quantize-weights", PassStage::model, TechniqueKind::lossy,
+                                           "frozen matrices of the layers in 4 or 8 bits: nf4, nf4-dq, fp4, int8, "
+                                           "int4; with other groups: int8-g128, int4-g64, int4-row"};
 
 // The linear layers of the model's blocks whose matrices may be codes, in program order: only linear layers read the
 // matrix, and its result does not choose experts.

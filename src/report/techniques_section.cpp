@@ -7,8 +7,7 @@ namespace headroom::report {
 std::string techniques_section(const Run& run) {
   std::string out =
       "<h2>Techniques</h2>\n<p class=\"soft small\">What each saves of the arena and costs per step, as predicted, "
-      "against the "
-      "same plan without it.</p>\n";
+      "compared with the same plan without it.</p>\n";
   for (const TechniqueReport& t : run.plan.techniques)
     out += fmt::format(
         "<article><header><b>{}</b> <code>{}</code> <span class=\"soft small\">{}</span> <span>{}</span></header>"

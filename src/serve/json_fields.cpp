@@ -30,7 +30,7 @@ int64_t count_values(std::string_view text) {
 
 OrderedJson parse_body(const std::string& body, int64_t most_values) {
   if (const int64_t values = count_values(body); values > most_values)
-    throw ApiError(400, fmt::format("the body has {} JSON values; this server reads {}", values, most_values));
+    throw ApiError(400, fmt::format("the body has {} JSON values; this server reads at most {}", values, most_values));
   OrderedJson parsed;
   try {
     parsed = parse_ordered_json(body, "the body");
@@ -58,7 +58,8 @@ std::optional<int64_t> JsonFields::integer(const char* name, int64_t least, int6
   const bool large = value->is_number_unsigned() && value->get<uint64_t>() > static_cast<uint64_t>(INT64_MAX);
   if (!value->is_number_integer() || large) refuse(name, "must be an integer");
   const auto number = value->get<int64_t>();
-  if (number < least || number > most) refuse(name, fmt::format("is {}, not from {} to {}", number, least, most));
+  if (number < least || number > most)
+    refuse(name, fmt::format("is {}; it must be from {} to {}", number, least, most));
   return number;
 }
 
@@ -67,7 +68,8 @@ std::optional<double> JsonFields::number(const char* name, double least, double 
   if (!value) return {};
   if (!value->is_number()) refuse(name, "must be a number");
   const auto number = value->get<double>();
-  if (!(number >= least && number <= most)) refuse(name, fmt::format("is {}, not from {} to {}", number, least, most));
+  if (!(number >= least && number <= most))
+    refuse(name, fmt::format("is {}; it must be from {} to {}", number, least, most));
   return number;
 }
 

@@ -282,8 +282,8 @@ class Server::Parts {
 
   void require_model(const std::string& name) const {
     if (name.empty() || is_base(name) || adapters_.find(name)) return;
-    throw ApiError(404, fmt::format("there is no model {} here, but {}", Json(name).dump(), options_.names[0]), "model",
-                   "model_not_found");
+    throw ApiError(404, fmt::format("there is no model {} here; the name is {}", Json(name).dump(), options_.names[0]),
+                   "model", "model_not_found");
   }
 
   void models(HttpExchange& exchange) const {

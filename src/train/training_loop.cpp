@@ -92,7 +92,7 @@ void TrainingLoop::move_scale(StepReport& report) {
                             report.step, state_.scaling.scale),
                 "lower --learning-rate, or train in bf16-mixed, whose numbers have the range of fp32's");
   if (report.skipped)
-    parts_.events.say(fmt::format("step {}: a gradient is not finite: the update was left out, the loss scale is {}",
+    parts_.events.say(fmt::format("step {}: a gradient is not finite: the update was skipped, the loss scale is {}",
                                   report.step, state_.scaling.scale));
 }
 

@@ -89,7 +89,7 @@ class ExpertAdapters(ProgramTest):
     def test_what_peft_refuses_is_refused(self):
         for targets, part, remedy in ((("gate_proj",), "without the other half", "experts.gate_up_proj"),
                                       (("experts", "--lora-dropout", "0.1"), "--lora-dropout 0.1 before", "q_proj k_proj"),
-                                      (("experts.1",), "means no linear layer", "gate_up_proj")):
+                                      (("experts.1",), "matches no linear layer", "gate_up_proj")):
             with self.subTest(targets=targets):
                 self.assert_refused(self.train_arguments("out", "--lora-r", "2", "--lora-target-modules", *targets, model="qwen3_moe"),
                                     2, part, remedy)

@@ -75,7 +75,7 @@ class Grammar(ProgramTest):
 
     def test_what_is_not_held_is_said(self):
         schema = json.dumps({"type": "string", "format": "uri", "maxLength": 3})
-        self.assertIn('--json-schema: the whole schema: format "uri" is not held', self.generate("--json-schema", schema).stderr)
+        self.assertIn('--json-schema: the whole schema: format "uri" is not enforced', self.generate("--json-schema", schema).stderr)
 
     def test_refusals_name_the_place(self):
         command = ["generate", "--model", "model", *OPTIONS, "--prompt", "a"]

@@ -79,13 +79,13 @@ class Usage(ProgramTest):
         self.call("init", "--config", "untied.json", "--tokenizer", "bytes", "--output-dir", "untied")
         adapters = ("--lora-r", 2, "--lora-target-modules")
         for model, options, *parts in (
-            ("untied", (*adapters, "lm_head"), "lm_head means lm_head.weight, which takes no adapter", "--modules-to-save lm_head trains it whole"),
-            ("model", (*adapters, "embed_tokens"), "means model.embed_tokens.weight, which takes no adapter", "--modules-to-save embed_tokens trains it whole"),
-            ("model", (*adapters, "lm_head"), "means no linear layer", "v_proj; head and embeddings take no adapter: --modules-to-save trains them whole"),
-            ("model", (*adapters, "q_porj"), "means no linear layer", "did you mean 'q_proj'?"),
+            ("untied", (*adapters, "lm_head"), "lm_head matches lm_head.weight, which cannot have an adapter", "--modules-to-save lm_head trains it in full"),
+            ("model", (*adapters, "embed_tokens"), "matches model.embed_tokens.weight, which cannot have an adapter", "--modules-to-save embed_tokens trains it in full"),
+            ("model", (*adapters, "lm_head"), "matches no linear layer", "v_proj; head and embeddings cannot have an adapter: --modules-to-save trains them in full"),
+            ("model", (*adapters, "q_porj"), "matches no linear layer", "did you mean 'q_proj'?"),
             ("model", (*adapters, "q_proj,v_proj"), "q_proj,v_proj is not a name", "no commas between patterns: --lora-target-modules q_proj v_proj\n"),
-            ("model", ("--lora-r", 2, "--modules-to-save", "embed_tokens,norm,"), "means no weight", "no commas between patterns: --modules-to-save embed_tokens norm\n"),
-            ("model", ("--freeze", "layers.0,norm"), "means no weight", "no commas between patterns: --freeze layers.0 --freeze norm\n"),
+            ("model", ("--lora-r", 2, "--modules-to-save", "embed_tokens,norm,"), "matches no weight", "no commas between patterns: --modules-to-save embed_tokens norm\n"),
+            ("model", ("--freeze", "layers.0,norm"), "matches no weight", "no commas between patterns: --freeze layers.0 --freeze norm\n"),
         ):
             with self.subTest(options=options, model=model):
                 done = self.assert_refused(self.train_arguments("out", *options, model=model), 2, *parts)

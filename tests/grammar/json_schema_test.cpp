@@ -53,7 +53,7 @@ TEST(JsonSchema, Formats) {
   expect_texts(schema(R"({"type":"string","format":"email"})"), {R"("a.b@c-d.org")"}, {R"("a@b")", R"("@b.org")"});
   const Grammar unknown = schema(R"({"type":"object","properties":{"u":{"type":"string","format":"uri"}}})");
   ASSERT_EQ(unknown.notes.size(), 1u);
-  EXPECT_EQ(unknown.notes[0], "source: /properties/u: format \"uri\" is not held");
+  EXPECT_EQ(unknown.notes[0], "source: /properties/u: format \"uri\" is not enforced");
 }
 
 // Every integer around the bounds.
@@ -186,7 +186,7 @@ TEST(JsonSchema, AllOfMerges) {
           R"({"allOf":[{"properties":{"a":{"type":"integer"}},"additionalProperties":false},{"properties":{"a":{"minimum":2},"b":true}}]})"),
       {"{}", R"({"a":2})"}, {R"({"a":1})", R"({"b":1})"});
   EXPECT_THAT(refusal([] { schema(R"({"allOf":[{"pattern":"a"},{"pattern":"b"}]})"); }),
-              HasSubstr("\"pattern\" is said twice"));
+              HasSubstr("\"pattern\" has two values"));
 }
 
 TEST(JsonSchema, ReferencesMayRecur) {
@@ -219,7 +219,8 @@ TEST(JsonSchema, RefusesWithThePlace) {
   EXPECT_THAT(message(R"({"type":"string","minLength":3,"maxLength":2})"), HasSubstr("at least 3"));
   EXPECT_THAT(message(R"({"type":"string","pattern":"a(?!b)c"})"),
               HasSubstr("source: the whole schema/pattern: byte 3"));
-  EXPECT_THAT(message(R"({"type":"string","pattern":"a","maxLength":3})"), HasSubstr("only one is supported"));
+  EXPECT_THAT(message(R"({"type":"string","pattern":"a","maxLength":3})"),
+              HasSubstr("only one of pattern, format and lengths is supported"));
   EXPECT_THAT(message(R"({"$ref":"other.json"})"), HasSubstr("only references into the same schema"));
   EXPECT_THAT(message(R"({"$ref":"#/$defs/none"})"), HasSubstr("there is nothing at that place"));
   EXPECT_THAT(message(R"({"anyOf":[]})"), HasSubstr("anyOf is not a list of schemas"));

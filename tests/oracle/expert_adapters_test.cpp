@@ -144,14 +144,14 @@ TEST_P(ExpertAdapters, WhatCannotBeIsRefusedByName) {
   const std::string half = refusal({halves()[0], "q_proj"});
   EXPECT_NE(half.find("without the other half"), std::string::npos) << half;
   EXPECT_NE(half.find("experts.gate_up_proj"), std::string::npos) << half;
-  EXPECT_NE(refusal({"experts.0"}).find("means no linear layer"), std::string::npos);
+  EXPECT_NE(refusal({"experts.0"}).find("matches no linear layer"), std::string::npos);
   options_.techniques.lora.dropout = 0.1;
   for (const char* target : {"experts", "gate", "all-linear"})
     EXPECT_NE(refusal({target}).find("--lora-dropout 0.1 before"), std::string::npos) << target;
   EXPECT_EQ(refusal({"q_proj"}), "accepted");
   options_.techniques.lora.dropout = 0;
   options_.techniques.lora.modules_to_save = {"experts"};
-  EXPECT_NE(refusal({"q_proj"}).find("means experts"), std::string::npos);
+  EXPECT_NE(refusal({"q_proj"}).find("matches experts"), std::string::npos);
 }
 
 TEST_P(ExpertAdapters, AFreshOneChangesNothing) {

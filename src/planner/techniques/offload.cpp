@@ -136,10 +136,10 @@ void check_offload(const PlanRequest& request, const PassInfo& info, const std::
   if (setting->off ||
       (setting->tier ? std::find(tiers.begin(), tiers.end(), *setting->tier) != tiers.end() : !tiers.empty()))
     return;
-  const std::string_view lacking = setting->tier == Tier::host   ? "the host below the device"
+  const std::string_view lacking = setting->tier == Tier::host   ? "host memory below the device"
                                    : setting->tier == Tier::disk ? "a disk"
-                                                                 : "the host or a disk below the device";
-  throw Error(ErrorKind::usage, fmt::format("--technique {}={} needs a budget of {}", info.name, value, lacking),
+                                                                 : "host memory or a disk below the device";
+  throw Error(ErrorKind::usage, fmt::format("--technique {}={} needs a budget for {}", info.name, value, lacking),
               budget_option(request, setting->tier));
 }
 
