@@ -130,19 +130,20 @@ int run_doctor(DoctorArguments& arguments) {
 
 void add_job_options(CLI::App& app, DoctorArguments& arguments) {
   app.add_option("--config", arguments.request.configs,
-                 "configuration, script, notebook or job script of another system (several together)")
+                 "configuration, script, notebook or job script of another system; repeatable")
       ->type_name("FILE")
       ->allow_extra_args(false);
   scalar(app, "--model", arguments.request.model, "a model's config.json, its folder, or a published name")
       ->type_name("NAME");
   scalar(app, "--params", arguments.request.parameters, "the number of parameters alone: 7B (gives a wider range)")
       ->type_name("SIZE");
-  scalar(app, "--gpu", arguments.request.gpu, "a100-40gb, 4090, t4, ... or its memory: 24GiB")->type_name("NAME");
-  scalar(app, "--gpus", arguments.gpus, "how many of them");
+  scalar(app, "--gpu", arguments.request.gpu, "the GPU: a100-40gb, 4090, t4, ..., or its memory: 24GiB")
+      ->type_name("NAME");
+  scalar(app, "--gpus", arguments.gpus, "number of GPUs");
   memory_option(app, "--capacity", arguments.capacity, "device memory that the job may use");
   memory_option(app, "--host-memory", arguments.host, "host memory that the job may use");
-  scalar(app, "--micro-batch-size", arguments.micro_batch, "instead of the configuration's");
-  scalar(app, "--max-seq-length", arguments.sequence, "instead of the configuration's, or of the data's");
+  scalar(app, "--micro-batch-size", arguments.micro_batch, "micro-batch size, in place of the configuration's");
+  scalar(app, "--max-seq-length", arguments.sequence, "sequence length, in place of the configuration's or the data's");
   scalar(app, "--torch", arguments.request.torch, "PyTorch's version: 2.6")->type_name("VERSION");
   scalar(app, "--row", arguments.request.row, "row to read in a JSONL of server commands");
   app.add_option("--command-word", arguments.request.command)->group("")->allow_extra_args(false);

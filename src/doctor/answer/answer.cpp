@@ -172,7 +172,7 @@ void refuse_nothing(const Request& request, const Intake& intake) {
                        !intake.probe.empty() || !intake.setup.empty();
   if (!brought && request.model.empty() && request.parameters.empty())
     throw Error(ErrorKind::usage, "nothing to look at",
-                "give a log, --config FILE, --model NAME, or a command line behind --");
+                "give a log, --config FILE, --model NAME, or a command line after --");
 }
 
 void add_gpus(const Request& request, Report& report) {

@@ -151,7 +151,7 @@ class Editor {
 
 Emitted emit_patch(const Diagnosis& diagnosis, const ConfigReading& config) {
   if (config.sources.empty())
-    throw Error(ErrorKind::usage, "there is no configuration to patch", "give it with --config FILE, or behind --");
+    throw Error(ErrorKind::usage, "there is no configuration to patch", "give it with --config FILE, or after --");
   for (const SystemEvidence& evidence : config.evidence)
     if (evidence.dialect == "LLaMA-Factory v1")
       throw Error(ErrorKind::usage,

@@ -79,9 +79,10 @@ struct Fact {
 constexpr Fact kFacts[] = {
     {"Which model, or of how many parameters?", "--model", "Qwen/Qwen2.5-7B or 7B", "1B", "70B", model_open,
      give_model},
-    {"Which GPU, or how much memory has it?", "--gpu", "4090 or 24GiB", "12GiB", "141GiB", gpu_open, give_gpu},
+    {"Which GPU, or how much memory does it have?", "--gpu", "4090 or 24GiB", "12GiB", "141GiB", gpu_open, give_gpu},
     {"How many samples per device and step?", "--micro-batch-size", "4", "1", "32", batch_open, give_batch},
-    {"How many tokens has the longest sample?", "--max-seq-length", "2048", "512", "16384", length_open, give_length},
+    {"How many tokens does the longest sample have?", "--max-seq-length", "2048", "512", "16384", length_open,
+     give_length},
     {"Which version of PyTorch?", "--torch", "2.6", "1.13", "2.9", torch_open, give_torch},
 };
 

@@ -20,7 +20,7 @@ struct HeadroomAnswer {
 
 // A missing fact that changes the answer.
 struct Question {
-  std::string text;     // "Which GPU, or how much memory has it?"
+  std::string text;     // "Which GPU, or how much memory does it have?"
   std::string option;   // the option that states it: "--gpu"
   std::string example;  // an example of its value
   bool first = false;   // an answer would change the first remedy, not only whether the job fits
