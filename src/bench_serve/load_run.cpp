@@ -224,7 +224,7 @@ void warm_up(HttpCalls& calls, const LoadOptions& options, const RequestSource& 
       throw Error(ErrorKind::run,
                   fmt::format("the first request to {}{} failed: {}{}", options.base_url, path_of(options.endpoint),
                               record.status > 0 ? fmt::format("status {}, ", record.status) : "", record.message),
-                  "correct what it says; --num-warmups 0 measures without trying first");
+                  "fix the cause; --num-warmups 0 measures without a trial request first");
   }
 }
 

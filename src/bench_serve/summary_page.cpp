@@ -100,7 +100,7 @@ std::string timeline_of(const LoadSummary& s) {
   std::string out = "<h2>What happened when</h2>\n";
   out += time_chart(s, "Pieces of text a second", "#009e73", rate, false);
   out += time_chart(
-      s, "Requests under way", "#0072b2", [&](size_t i) { return static_cast<double>(samples[i].running); }, false);
+      s, "Requests in progress", "#0072b2", [&](size_t i) { return static_cast<double>(samples[i].running); }, false);
   if (s.failed() > 0)
     out += time_chart(
         s, "Failures so far", "#d55e00", [&](size_t i) { return static_cast<double>(samples[i].failed); }, false);

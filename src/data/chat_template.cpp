@@ -44,7 +44,7 @@ void require_utf8_of(std::string_view text, const std::string& source) {
   throw Error(
       ErrorKind::usage,
       fmt::format("{} has no chat template", (folder.empty() ? kConfig : (folder / kConfig).string())),
-      "rows of {\"messages\"} need one: put chat_template.jinja beside tokenizer.json, or set \"chat_template\" in "
+      "rows of {\"messages\"} need one: put chat_template.jinja next to tokenizer.json, or set \"chat_template\" in "
       "tokenizer_config.json, or render the conversations into {\"prompt\",\"completion\"} rows");
 }
 

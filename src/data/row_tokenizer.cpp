@@ -138,7 +138,7 @@ void RowTokenizer::add(const Row& row, const RowPlace& place) {
   if (row.kind == RowKind::labelled_ids) return add_labelled_ids(row, place);
   if (tokenizer_ == nullptr)
     refuse_row(place, fmt::format("a row of {{{}}} needs a tokenizer and the model has none", row_kind_keys(row.kind)),
-               "put the model's tokenizer.json beside its config.json, or give rows of {\"input_ids\",\"labels\"}");
+               "put the model's tokenizer.json next to its config.json, or give rows of {\"input_ids\",\"labels\"}");
   if (row.kind == RowKind::messages) return add_messages(row, place);
   if (row.kind == RowKind::prompt || row.kind == RowKind::instruction) return add_prompt(row, place);
   if (row.kind == RowKind::labelled_pair) return add_pair(row, place);
@@ -192,7 +192,7 @@ void RowTokenizer::add_whole(const Row& row, const RowPlace& place) {
   if (special >= max_seq_length_)
     throw Error(
         ErrorKind::usage,
-        fmt::format("--max-seq-length {} leaves no room for text beside {} special tokens", max_seq_length_, special),
+        fmt::format("--max-seq-length {} leaves no room for text besides {} special tokens", max_seq_length_, special),
         "give a longer one");
   most_ids_ = max_seq_length_ - static_cast<int64_t>(around.suffix.size());
   add_special(around.prefix);
@@ -219,7 +219,7 @@ void RowTokenizer::add_pair(const Row& row, const RowPlace& place) {
   const int64_t room = max_seq_length_ - specials;
   if (room < 2)
     throw Error(ErrorKind::usage,
-                fmt::format("--max-seq-length {} leaves no room for two texts beside {} special tokens",
+                fmt::format("--max-seq-length {} leaves no room for two texts besides {} special tokens",
                             max_seq_length_, specials),
                 "give a longer one");
   add_part(row, row.text, place);
@@ -392,7 +392,7 @@ void RowTokenizer::flush_stream(const RowPlace& place) {
 void RowTokenizer::add_stream(std::string_view chunk, const RowPlace& place) {
   if (tokenizer_ == nullptr)
     throw Error(ErrorKind::usage, fmt::format("{} is text and the model has no tokenizer", place.file),
-                "put the model's tokenizer.json beside its config.json");
+                "put the model's tokenizer.json next to its config.json");
   if (labels() == LabelKind::sequence_class)
     throw Error(ErrorKind::usage, fmt::format("{} is text without labels: the model classifies sequences", place.file),
                 "give rows of {\"text\",\"label\"} or a .tsv file");

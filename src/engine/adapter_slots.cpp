@@ -179,7 +179,7 @@ AdapterFiles AdapterSlots::open(const fs::path& directory) const {
     const bool known = std::any_of(targets_.begin(), targets_.end(),
                                    [&](const Target& target) { return target.a == name || target.b == name; });
     if (!known)
-      throw Error(ErrorKind::usage, fmt::format("{}: '{}' is of a module that has no slots", directory.string(), name),
+      throw Error(ErrorKind::usage, fmt::format("{}: '{}' belongs to a module without slots", directory.string(), name),
                   "--lora-target-modules naming it, or all-linear, plans them when the server starts");
   }
   return adapter;

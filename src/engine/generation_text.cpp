@@ -35,7 +35,7 @@ void check_prompt(const PromptOptions& options, const ModelFiles& model) {
   if (!has_chat_template(model.directory))
     throw Error(
         ErrorKind::usage, fmt::format("--chat: {} has no chat template", model.directory.string()),
-        "take the template from the model's instruct version and put chat_template.jinja beside tokenizer.json; or "
+        "take the template from the model's instruct version and put chat_template.jinja next to tokenizer.json; or "
         "leave out --chat: a base model continues the prompt");
 }
 

@@ -136,7 +136,7 @@ SafetensorsSet SafetensorsSet::open(const std::filesystem::path& model_directory
     if (tensor == nullptr) {
       if (missing.empty()) missing = fmt::format("tensor '{}' is not in {}", tensor_name, listed);
     } else if (const std::string& name = names[static_cast<size_t>(tensor->file)]; name != listed) {
-      refuse(fmt::format("tensor '{}' is listed in {} but lies in {}", tensor_name, listed, name));
+      refuse(fmt::format("tensor '{}' is listed in {} but is in {}", tensor_name, listed, name));
     }
   });
   if (!missing.empty()) refuse(missing);

@@ -21,7 +21,7 @@ constexpr size_t kMaxFiles = 4096;
 void check_name(const std::filesystem::path& index, const std::string& tensor, const std::string& file) {
   if (file.empty() || file == "." || file == ".." ||
       file.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos)
-    refuse(index, fmt::format("weight_map of '{}' is '{}', not the name of a file beside it", tensor, file));
+    refuse(index, fmt::format("weight_map of '{}' is '{}', not the name of a file next to it", tensor, file));
 }
 
 // Depth in the document: 1 = the index, 2 = weight_map or another member of the index.

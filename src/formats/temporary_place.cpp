@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 const char* problem_of(const fs::path& directory) {
   std::error_code status;
   if (!fs::is_directory(directory, status)) return "is not a directory";
-  if (lies_in_memory(directory)) return "lies in memory";
+  if (lies_in_memory(directory)) return "is in memory";
   return ::access(directory.c_str(), W_OK | X_OK) == 0 ? nullptr : "cannot be written";
 }
 

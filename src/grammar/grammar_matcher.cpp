@@ -54,14 +54,14 @@ void GrammarMatcher::with_tables(const Body& body) {
     body();
   } catch (const Configurations::Full&) {
     throw Error(ErrorKind::run, "the grammar has too many places for one mask: its tables are full",
-                "make it smaller, or write it so that fewer alternatives begin alike");
+                "make it smaller, or write it so that fewer alternatives begin the same way");
   }
 }
 
 void GrammarMatcher::check_work() {
   if (steps_ + configurations_.work() - work_before_ > limits_.mask_steps)
     throw Error(ErrorKind::run, fmt::format("a mask of the grammar takes more than {} steps", limits_.mask_steps),
-                "make it smaller, or write it so that fewer alternatives begin alike");
+                "make it smaller, or write it so that fewer alternatives begin the same way");
 }
 
 const TokenMask& GrammarMatcher::allowed() {

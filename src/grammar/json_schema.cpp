@@ -203,7 +203,7 @@ GrammarStateId SchemaRules::given_states(const OrderedJson& schema, const std::v
     });
   for (const TypeKeyword& of : kTypeKeywords)
     if (schema.contains(of.keyword))
-      builder_.refuse(fmt::format("\"{}\" beside enum or const is not supported", of.keyword),
+      builder_.refuse(fmt::format("\"{}\" next to enum or const is not supported", of.keyword),
                       "list the values that are valid");
   return values_.one_of(values, AutomatonBuilder::end());
 }

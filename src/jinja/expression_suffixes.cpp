@@ -92,7 +92,7 @@ void ExpressionParser::argument(Expression& call) {
       tokens_.fail_here(fmt::format("the argument '{}' is given twice", name));
     call.keywords.push_back(std::move(name));
   } else if (!call.keywords.empty()) {
-    tokens_.fail_here("an argument without a name behind one with a name");
+    tokens_.fail_here("an argument without a name after one with a name");
   }
   adopt(call, expression());
 }
@@ -141,7 +141,7 @@ ExpressionPtr ExpressionParser::test(ExpressionPtr left) {
   if (tokens_.is_sign("(")) {
     arguments(*made);
   } else if (tokens_.is_name("is")) {
-    tokens_.fail_here("a test behind a test");
+    tokens_.fail_here("a test after a test");
   } else if ((next.type == TokenType::name &&
               std::find(not_arguments.begin(), not_arguments.end(), next.text) == not_arguments.end()) ||
              next.type == TokenType::text || next.type == TokenType::number || tokens_.is_sign("[") ||

@@ -86,7 +86,7 @@ Value Interpreter::make_dict(const Arguments& given) {
       const ListRef pairs = iterate(budget_, from);
       for (const Value& pair : pairs->items) {
         const ListRef both = iterate(budget_, pair);
-        if (both->items.size() != 2) fail("dict of what are not pairs");
+        if (both->items.size() != 2) fail("dict of something other than pairs");
         made->set(both->items[0], both->items[1]);
       }
     }

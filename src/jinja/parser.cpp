@@ -166,7 +166,7 @@ void Parser::parameters(MacroDefinition& macro) {
     if (tokens_.skip_sign("=")) {
       macro.defaults.push_back(expressions_.expression());
     } else if (!macro.defaults.empty()) {
-      tokens_.fail_here("a parameter without a default behind one with a default");
+      tokens_.fail_here("a parameter without a default after one with a default");
     }
   }
   tokens_.expect_sign(")");

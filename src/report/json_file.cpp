@@ -10,7 +10,8 @@ namespace headroom::report {
 namespace {
 
 constexpr int64_t kLargest = int64_t{1} << 60;
-constexpr const char* kRemedy = "the file is damaged or of another program: give what `headroom train` wrote";
+constexpr const char* kRemedy =
+    "the file is damaged or written by another program: give a file that `headroom train` wrote";
 
 // The parser treats a NUL as the end of the text.
 void refuse_nul(std::string_view text, const std::string& place) {

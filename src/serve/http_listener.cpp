@@ -70,11 +70,11 @@ sockaddr_un address_of_path(const std::string& path) {
 void clear_path(const std::string& path, const sockaddr_un& address) {
   struct stat facts {};
   if (::lstat(path.c_str(), &facts) != 0) return;
-  if (!S_ISSOCK(facts.st_mode)) refuse_listening(path, EEXIST, "a file lies there; name another path with --uds");
+  if (!S_ISSOCK(facts.st_mode)) refuse_listening(path, EEXIST, "a file exists there; give another path with --uds");
   const Descriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int connected = ::connect(probe.number(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
   if (connected == 0 || errno != ECONNREFUSED)
-    refuse_listening(path, EADDRINUSE, "a server answers there; stop it, or name another path with --uds");
+    refuse_listening(path, EADDRINUSE, "a server answers there; stop it, or give another path with --uds");
   ::unlink(path.c_str());
 }
 

@@ -178,10 +178,12 @@ std::map<std::string, Wanted> wanted_tensors(const AdapterFiles& adapter, const 
 
 LoraOptions lora_options(const AdapterFiles& adapter, const ModelSpec& spec) {
   if (adapter.decomposed)
-    throw Error(ErrorKind::usage,
-                fmt::format("{}: use_dora is set: magnitudes are applied where an adapter is merged, not beside a base",
-                            adapter.tensors.path().parent_path().string()),
-                "headroom merge --model BASE --adapter DIR --output-dir O makes a model of both");
+    throw Error(
+        ErrorKind::usage,
+        fmt::format(
+            "{}: use_dora is set: magnitudes are applied when an adapter is merged, not when it is used with a base",
+            adapter.tensors.path().parent_path().string()),
+        "headroom merge --model BASE --adapter DIR --output-dir O makes a model of both");
   LoraOptions options{adapter.rank, adapter.alpha, 0, adapter.rank_stabilised, {}, {}};
   const std::map<std::string, Wanted> wanted = wanted_tensors(adapter, spec);
   check_tied_head(adapter.tensors, spec);

@@ -240,7 +240,7 @@ def main():
         wide = make_model(program, folder, WIDE)
         tiers = {'host': ('--host-memory', '1GiB')}
         if lies_in_memory(folder):
-            print('skipped: the directory for temporary files lies in memory, not on a disk')
+            print('skipped: the directory for temporary files is in memory, not on a disk')
         else:
             check_disk(shim, folder, wide, data)
             tiers['disk'] = ('--disk-memory', folder + ':1GiB')

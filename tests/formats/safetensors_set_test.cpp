@@ -51,7 +51,7 @@ TEST(SafetensorsSet, NamesWhatIsMissingOrDouble) {
   write_shard(directory / "m-2", {"x"}, 1);
   expect_error(ErrorKind::format, "tensor 'b' is not in m-2", open);
   write_shard(directory / "m-1", {"b"}, 1);
-  expect_error(ErrorKind::format, "tensor 'b' is listed in m-2 but lies in m-1", open);
+  expect_error(ErrorKind::format, "tensor 'b' is listed in m-2 but is in m-1", open);
   directory.write("model.safetensors", "x");
   expect_error(ErrorKind::format, "has 1 bytes", open);
 }
@@ -63,8 +63,8 @@ TEST(SafetensorsSet, HostileIndexesAreRefused) {
       {"{}", "no object weight_map"},
       {R"({"weight_map":{}})", "weight_map is empty"},
       {R"({"weight_map":{"a":1}})", "weight_map of 'a' is not a string"},
-      {R"({"weight_map":{"a":"../../secret"}})", "not the name of a file beside it"},
-      {R"({"weight_map":{"a":".."}})", "not the name of a file beside it"},
+      {R"({"weight_map":{"a":"../../secret"}})", "not the name of a file next to it"},
+      {R"({"weight_map":{"a":".."}})", "not the name of a file next to it"},
       {R"({"weight_map":)", "malformed JSON"},
   };
   for (const auto& [index, message] : cases) {

@@ -290,7 +290,7 @@ TEST_F(AdapterSlotsTest, FilesThatDoNotFitAreRefusedAndChangeNothing) {
   refuse(ErrorKind::format, "is missing");
   const std::string k = "model.layers.0.self_attn.k_proj.weight";
   write_adapter(bad, 4, {{lora_name(k, 'A'), {4, 32}}, {lora_name(k, 'B'), {16, 4}}}, 2);
-  refuse(ErrorKind::usage, "is of a module that has no slots");
+  refuse(ErrorKind::usage, "belongs to a module without slots");
   write_adapter(bad, 4, {{a, {4, 32}}, {b, {32, 4}}}, 2);
   fs::resize_file(bad / "adapter_model.safetensors", fs::file_size(bad / "adapter_model.safetensors") - 5);
   refuse(ErrorKind::format, "adapter_model.safetensors");

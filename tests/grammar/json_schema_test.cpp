@@ -112,7 +112,7 @@ TEST(JsonSchema, EnumAndConst) {
   expect_texts(schema(R"({"const":"é"})"), {R"("é")"}, {R"("e")"});
   expect_texts(schema(R"({"type":"string","enum":["a",1]})"), {R"("a")"}, {"1"});
   EXPECT_THAT(refusal([] { schema(R"({"enum":[]})"); }), HasSubstr("no text matches"));
-  EXPECT_THAT(refusal([] { schema(R"({"enum":["a"],"maxLength":3})"); }), HasSubstr("\"maxLength\" beside enum"));
+  EXPECT_THAT(refusal([] { schema(R"({"enum":["a"],"maxLength":3})"); }), HasSubstr("\"maxLength\" next to enum"));
 }
 
 TEST(JsonSchema, ObjectsKeepTheirOrder) {

@@ -19,7 +19,7 @@ namespace {
 
 void refuse_memory(const std::filesystem::path& directory) {
   if (lies_in_memory(directory))
-    throw Error(ErrorKind::usage, fmt::format("--disk-memory: {} lies in memory, not on a disk", directory.string()),
+    throw Error(ErrorKind::usage, fmt::format("--disk-memory: {} is in memory, not on a disk", directory.string()),
                 "give a directory on a disk");
 }
 

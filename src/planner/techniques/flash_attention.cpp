@@ -11,9 +11,8 @@ constinit const Technique flash_attention{
     .info = &kFlashAttention,
     .check = [](const PlanRequest&, const std::string& setting) { check_setting(kFlashAttention, setting, {"on"}); },
     .told = [](const PlanRequest&, const Candidate&) -> Told {
-      return {.value = "on",
-              .why = "the only attention kernel here: tiled, never sequence x sequence",
-              .pin_leaves_choice = true};
+      return {
+          .value = "on", .why = "always on: attention in tiles, never sequence x sequence", .pin_leaves_choice = true};
     },
 };
 

@@ -26,7 +26,7 @@ void store(Assembly& a, const PlanRequest& request, const Candidate&) {
   if (a.trains && !asked_for(request, kLora))
     throw Error(ErrorKind::usage,
                 fmt::format("--technique quantize-weights={}: weights that are trained cannot be codes", kind),
-                "--lora-r 16 trains adapters beside the quantised base");
+                "--lora-r 16 trains adapters on top of the quantised base");
   const int64_t count = headroom::quantize_weights(a.graph, a.forward, kind, a.trains ? &a.frozen : nullptr);
   if (count == 0 && !a.trains)
     throw Error(ErrorKind::usage,
