@@ -30,7 +30,7 @@ std::string_view cache_text(DType cache) { return cache == DType::i8 ? "int8" : 
 
 std::string park_text(const ServingPlan& serving) {
   const int64_t slots = serving.limits.park_slots;
-  return fmt::format("admission balanced: {} blocks of parked sequences have room, {} bytes {}\n", slots,
+  return fmt::format("admission balanced: room for {} blocks of parked sequences, {} bytes {}\n", slots,
                      serving.park_bytes(),
                      serving.parks_on_disk ? "of a file in " + serving.park_directory.string() : "in memory");
 }
@@ -105,7 +105,7 @@ std::string serving_text(const ServingPlan& serving) {
   text += streamed_text(serving);
   if (l.whole_sequences)
     text += fmt::format(
-        "an encoder: it makes embeddings, of sequences of up to {} tokens; the KV pool ({}) holds those "
+        "an encoder: it makes embeddings of sequences of up to {} tokens; the KV pool ({}) holds those "
         "of a step\n",
         l.positions, cache_text(serving.cache));
   else

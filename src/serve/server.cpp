@@ -503,7 +503,7 @@ class Server::Parts {
         flight.ids = ids;
         return answer->admitted(std::move(ids));
       case Admission::never_fits:
-        return answer->refused(400, fmt::format("{} tokens are asked for; the KV pool holds {} and a sequence {}",
+        return answer->refused(400, fmt::format("{} tokens were requested; the KV pool holds {}, a sequence at most {}",
                                                 tokens_asked(*answer), plan_.pool_tokens(), plan_.limits.positions));
       case Admission::queue_full:
         return answer->refused(503, "too many sequences are waiting");

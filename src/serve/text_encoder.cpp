@@ -144,7 +144,7 @@ std::vector<std::vector<int32_t>> TextEncoder::encode_inputs(const EmbeddingRequ
   for (const auto& prompt : prompts) bytes += 8 * static_cast<int64_t>(prompt.size());
   if (bytes > limits_.queued_bytes)
     throw ApiError(400,
-                   fmt::format("the inputs take {} bytes of the {} that requests may: send fewer at once", bytes,
+                   fmt::format("the inputs take {} bytes, and requests may take {}: send fewer at once", bytes,
                                limits_.queued_bytes),
                    "input");
   held = queued_.reserve(bytes);

@@ -217,7 +217,7 @@ TextRequest read_text_request(TextApi api, const OrderedJson& body, int64_t voca
   if (out.max_tokens && out.min_tokens > *out.max_tokens)
     fields.refuse("min_tokens", fmt::format("is {}, above max_tokens {}", out.min_tokens, *out.max_tokens));
   if (out.choices() > kMostChoices)
-    throw ApiError(400, fmt::format("{} choices are asked for, {} at most", out.choices(), kMostChoices), "n");
+    throw ApiError(400, fmt::format("{} choices were requested; the most is {}", out.choices(), kMostChoices), "n");
   return out;
 }
 

@@ -61,7 +61,7 @@ ToolUse read_choice(const JsonFields& fields, bool has_tools) {
   } else if (*choice != "auto") {
     fields.refuse("tool_choice", "must be none, auto, required or a function");
   }
-  if (use.forced() && !has_tools) fields.refuse("tool_choice", "asks for a call, and there are no tools");
+  if (use.forced() && !has_tools) fields.refuse("tool_choice", "requires a call, but there are no tools");
   return use;
 }
 
@@ -131,7 +131,7 @@ void read_tools(const JsonFields& fields, TextRequest& request) {
   fields.flag("parallel_tool_calls");
   request.tool_use = read_choice(fields, has_tools);
   if (!request.tool_use.forced()) return;
-  if (request.grammar) fields.refuse("tool_choice", "asks for a call, which response_format would not allow");
+  if (request.grammar) fields.refuse("tool_choice", "requires a call, which response_format does not allow");
   request.grammar = call_grammar(fields, request);
 }
 
