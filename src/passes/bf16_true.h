@@ -14,11 +14,12 @@
 // Manuals: M2 M3 M4 (T05).
 #pragma once
 
-#include "passes/pass_info.h"
+#include "passes/precision.h"
 
 namespace headroom {
 
 inline constexpr PassInfo kBf16True{"bf16-true", PassStage::model, TechniqueKind::lossy,
                                     "keep weights and activations in bf16; updates are rounded stochastically"};
+inline constexpr Precision kBf16TruePrecision{"bf16-true", &kBf16True, DType::bf16, false};
 
 }  // namespace headroom

@@ -13,12 +13,13 @@
 // Manuals: M0 M1 M2 M3 M4 (T04).
 #pragma once
 
-#include "passes/pass_info.h"
+#include "passes/precision.h"
 
 namespace headroom {
 
 inline constexpr PassInfo kFp16Mixed{
     "fp16-mixed", PassStage::model, TechniqueKind::lossy,
     "multiply in fp16 with a loss scale, keep weights, gradients, sums and the loss in fp32"};
+inline constexpr Precision kFp16MixedPrecision{"16-mixed", &kFp16Mixed, DType::f16, true};
 
 }  // namespace headroom

@@ -12,12 +12,13 @@
 // Manuals: M2 M3 M4 (T05).
 #pragma once
 
-#include "passes/pass_info.h"
+#include "passes/precision.h"
 
 namespace headroom {
 
 inline constexpr PassInfo kFp16True{
     "fp16-true", PassStage::model, TechniqueKind::lossy,
     "keep weights and activations in fp16, with a loss scale; updates are rounded stochastically"};
+inline constexpr Precision kFp16TruePrecision{"16-true", &kFp16True, DType::f16, false};
 
 }  // namespace headroom

@@ -20,7 +20,7 @@ void real_in(std::string_view option, double value, double least, double most) {
     refuse(option, fmt::format("{}", value), fmt::format("a number from {} to {}", least, most));
 }
 
-void one_of(std::string_view option, const std::string& value, std::initializer_list<std::string_view> words) {
+void one_of(std::string_view option, const std::string& value, const std::vector<std::string_view>& words) {
   if (std::find(words.begin(), words.end(), value) == words.end())
     throw Error(ErrorKind::usage, fmt::format("--{} '{}' is not known", option, value),
                 fmt::format("one of {}", fmt::join(words, ", ")));

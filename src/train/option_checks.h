@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace headroom::option_checks {
 
@@ -12,6 +12,6 @@ namespace headroom::option_checks {
 [[noreturn]] void refuse(std::string_view option, std::string_view value, std::string_view wanted);
 void at_least(std::string_view option, int64_t value, int64_t least);  // and at most 2^40
 void real_in(std::string_view option, double value, double least, double most);
-void one_of(std::string_view option, const std::string& value, std::initializer_list<std::string_view> words);
+void one_of(std::string_view option, const std::string& value, const std::vector<std::string_view>& words);
 
 }  // namespace headroom::option_checks

@@ -33,6 +33,12 @@ void check_adapters(const TechniqueOptions& o) {
                 "leave out --freeze: adapters freeze all other weights");
 }
 
+std::vector<std::string_view> precision_words() {
+  std::vector<std::string_view> words{"32-true"};
+  for (const Precision& precision : kPrecisions) words.push_back(precision.word);
+  return words;
+}
+
 }  // namespace
 
 std::string master_dtype(const TechniqueOptions& options) {
@@ -48,7 +54,7 @@ void check_options(const TechniqueOptions& o) {
   one_of("arithmetic", o.arithmetic, {"free", "fixed"});
   one_of("matmul-precision", o.matmul_precision, {"highest", "high", "medium", "fp8"});
   one_of("attention-order", o.attention_order, {"fixed", "any"});
-  one_of("precision", o.precision, {"32-true", "bf16-mixed", "bf16-true", "16-mixed", "16-true"});
+  one_of("precision", o.precision, precision_words());
   const Precision* const precision = find_precision(o.precision);
   check_options(o.fp16, precision && precision->scales_loss());
 }
