@@ -1,9 +1,12 @@
 #include "arguments/train_options.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 #include "base/error.h"
 #include "engine/budget.h"
 #include "optim/optimizer.h"
-#include "passes/precisions.h"
 #include "planner/pipeline.h"
 
 namespace headroom {
@@ -123,6 +126,22 @@ void add_run_options(CLI::App& app, TrainOptions& o) {
       ->capture_default_str();
 }
 
+// What --allow takes.
+std::vector<std::string_view> permissions() {
+  std::vector<std::string_view> words{kind_name(TechniqueKind::lossy), kind_name(TechniqueKind::data_order)};
+  for (const Technique* technique : all_techniques())
+    if (technique->by_permission) words.push_back(technique->name());
+  return words;
+}
+
+// "lossy, data-order, packing or length-buckets".
+std::string permissions_text() {
+  std::vector<std::string_view> words = permissions();
+  const std::string_view last = words.back();
+  words.pop_back();
+  return fmt::format("{} or {}", fmt::join(words, ", "), last);
+}
+
 void add_machine_options(CLI::App& app, TrainArguments& a) {
   MachineOptions& o = a.options.machine;
   TechniqueOptions& techniques = a.options.techniques;
@@ -139,10 +158,9 @@ void add_machine_options(CLI::App& app, TrainArguments& a) {
       app, "--profile", o.profile,
       "profile file or shipped profile: the plan uses its rates, threads and instruction set on any machine (default: "
       "this machine, with cached or shipped rates)");
-  app.add_option(
-      "--allow", techniques.allow,
-      "what the planner may use besides exact and reassociating techniques: lossy, data-order or a technique's name; "
-      "repeatable");
+  app.add_option("--allow", techniques.allow,
+                 fmt::format("what the planner may use besides exact and reassociating techniques: {}; repeatable",
+                             permissions_text()));
   scalar(app, "--arithmetic", techniques.arithmetic, "free, or fixed: the same losses, bitwise, at every budget")
       ->capture_default_str();
   scalar(app, "--group-by-length", techniques.group_by_length,
@@ -165,34 +183,58 @@ bool parse_switch(const std::string& option, const std::string& value) {
   throw Error(ErrorKind::usage, fmt::format("{} {} is neither true nor false", option, value), "give true or false");
 }
 
-void refuse_what_is_not_built(const TrainArguments& a) {
-  constexpr std::string_view kinds[] = {"lossy", "data-order"};
-  for (const std::string& allowed : a.options.techniques.allow) {
-    const auto passes = all_passes();
-    if (std::find(std::begin(kinds), std::end(kinds), allowed) == std::end(kinds) &&
-        std::none_of(passes.begin(), passes.end(), [&](const PassInfo* pass) { return pass->name == allowed; }))
-      throw Error(ErrorKind::usage, fmt::format("--allow {} is not known", allowed),
-                  "lossy, data-order, or the name of a technique (see --help)");
-  }
+// Permission for what needs none, or for what is never used unless named, would change nothing.
+[[noreturn]] void refuse_permission(const std::string& allowed, const Technique* technique) {
+  const std::string others = fmt::format("--allow takes {}", permissions_text());
+  if (!technique) throw Error(ErrorKind::usage, fmt::format("--allow {} is not known", allowed), others);
+  const auto [option, value] = asked_by(*technique);
+  if (is_planners_choice(*technique))
+    throw Error(ErrorKind::usage, fmt::format("--allow {}: the planner uses it without permission", allowed),
+                fmt::format("leave it out, or give {} {} to have it in the plan; {}", option, value, others));
+  throw Error(ErrorKind::usage, fmt::format("--allow {}: it is used only when named", allowed),
+              fmt::format("give {} {}; {}", option, value, others));
+}
+
+void check_permissions(const TechniqueOptions& o) {
+  const std::vector<std::string_view> words = permissions();
+  for (const std::string& allowed : o.allow)
+    if (std::find(words.begin(), words.end(), allowed) == words.end())
+      refuse_permission(allowed, find_technique(allowed));
+}
+
+void fold_precision(const std::string& technique, std::string_view word, TechniqueOptions& o) {
+  if (o.precision != "32-true" && o.precision != word)
+    throw Error(ErrorKind::usage, fmt::format("--technique {}=on contradicts --precision {}", technique, o.precision),
+                "state one of them");
+  o.precision = word;
+}
+
+// What a pin sets of the options of techniques; other options are not in these, and their pins stay pins.
+void fold_pin(const Spelling& option, const std::string& technique, const std::string& setting, TechniqueOptions& o) {
+  if (!option.setting.empty() && option.setting != setting) return;
+  if (option.option == "--precision") fold_precision(technique, option.value, o);
+  if (option.option == "--packing") o.packing = true;
+  if (option.option == "--group-by-length") o.group_by_length = true;
+  if (option.option == "--freeze" && setting != "off")
+    for (const std::string& pattern : CLI::detail::split(setting, ',')) o.freeze.push_back(pattern);
+  if (option.option == "--matmul-precision") o.matmul_precision = setting;
+  if (option.option == "--attention-order") o.attention_order = setting;
 }
 
 // A pin of a technique that also has an option sets the option.
 void fold_pins(TechniqueOptions& o) {
-  for (const Precision& precision : kPrecisions)
-    if (const auto at = o.pins.find(std::string(precision.technique->name)); at != o.pins.end() && at->second == "on") {
-      if (o.precision != "32-true" && o.precision != precision.word)
-        throw Error(ErrorKind::usage,
-                    fmt::format("--technique {}=on contradicts --precision {}", at->first, o.precision),
-                    "state one of them");
-      o.precision = precision.word;
-    }
-  if (const auto at = o.pins.find("packing"); at != o.pins.end() && at->second == "on") o.packing = true;
-  if (const auto at = o.pins.find("length-buckets"); at != o.pins.end() && at->second == "on") o.group_by_length = true;
-  if (const auto at = o.pins.find("freeze"); at != o.pins.end() && at->second != "off")
-    for (const std::string& pattern : CLI::detail::split(at->second, ',')) o.freeze.push_back(pattern);
-  if (const auto at = o.pins.find("matmul-precision"); at != o.pins.end()) o.matmul_precision = at->second;
-  if (const auto at = o.pins.find("attention-order"); at != o.pins.end() && at->second == "any")
-    o.attention_order = "any";
+  for (const Technique* technique : all_techniques())
+    if (const auto at = o.pins.find(std::string(technique->name())); at != o.pins.end())
+      fold_pin(technique->option, at->first, at->second, o);
+}
+
+// The pin that a switch of another program means.
+void pin_alias(const std::string& option, const std::string& given, TechniqueOptions& o) {
+  const std::string_view value = parse_switch(option, given) ? "true" : "false";
+  const Technique* const technique = technique_set_by(option);
+  HR_CHECK(technique, "no technique has the alias {}", option);
+  for (const Spelling& alias : technique->aliases)
+    if (alias.option == option && alias.value == value) o.pins[std::string(technique->name())] = alias.setting;
 }
 
 }  // namespace
@@ -219,13 +261,12 @@ void add_train_options(CLI::App& app, TrainArguments& arguments) {
 }
 
 TrainOptions resolve(const TrainArguments& arguments) {
-  refuse_what_is_not_built(arguments);
+  check_permissions(arguments.options.techniques);
   TrainOptions options = arguments.options;
   resolve_tiers(arguments.tiers, options.machine, options.techniques);
   fold_pins(options.techniques);
   if (!arguments.gradient_checkpointing.empty())
-    options.techniques.pins["recompute"] =
-        parse_switch("--gradient-checkpointing", arguments.gradient_checkpointing) ? "on" : "off";
+    pin_alias("--gradient-checkpointing", arguments.gradient_checkpointing, options.techniques);
   if (arguments.per_device_batch > 0 || arguments.accumulation > 0)
     options.data.global_batch_size = (arguments.per_device_batch > 0 ? arguments.per_device_batch : kDeviceBatch) *
                                      std::max<int64_t>(1, arguments.accumulation);

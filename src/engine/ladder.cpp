@@ -24,7 +24,7 @@ TrainOptions with_techniques(TrainOptions options, const std::vector<TechniqueSt
   auto& pins = options.techniques.pins;
   pins.clear();
   for (const TechniqueStep& step : technique_steps())
-    if (step.kind() != TechniqueKind::lossy && step.name != "micro-batch") pins[std::string(step.name)] = "off";
+    if (step.kind() != TechniqueKind::lossy && step.is_pin()) pins[std::string(step.name())] = "off";
   for (const TechniqueStep& step : steps) step.take(options);
   return options;
 }
@@ -38,7 +38,7 @@ class Ladder {
   std::vector<LadderRow> rows() {
     std::vector<TechniqueStep> saving;
     for (const TechniqueStep& step : technique_steps())
-      if (step.says_more(options_) && add(std::string(step.name), {step}) && rows_.back().saves_bytes > 0)
+      if (step.says_more(options_) && add(std::string(step.name()), {step}) && rows_.back().saves_bytes > 0)
         saving.push_back(step);
     std::vector<TechniqueStep> together;
     for (const TechniqueStep& step : saving) {
@@ -60,7 +60,7 @@ class Ladder {
   // A row; false if the techniques do not apply here, or the lower tiers are too small for them.
   bool add(const std::string& name, const std::vector<TechniqueStep>& steps) {
     std::map<std::string, std::string> techniques;
-    for (const TechniqueStep& step : steps) techniques[std::string(step.name)] = step.setting;
+    for (const TechniqueStep& step : steps) techniques[std::string(step.name())] = step.setting();
     try {
       const TrainOptions options = with_techniques(options_, steps);
       const Plan plan = search_training_plan(training_request(options, model_)).plan;
@@ -84,7 +84,7 @@ class Ladder {
 
   static std::string names(const std::vector<TechniqueStep>& steps) {
     std::string out;
-    for (const TechniqueStep& step : steps) out += (out.empty() ? "" : " + ") + std::string(step.name);
+    for (const TechniqueStep& step : steps) out += (out.empty() ? "" : " + ") + std::string(step.name());
     return out;
   }
 

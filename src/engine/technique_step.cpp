@@ -1,83 +1,94 @@
 #include "engine/technique_step.h"
 
-#include <fmt/format.h>
+#include <algorithm>
+#include <utility>
 
-#include "passes/precisions.h"
+#include "base/error.h"
 #include "planner/pipeline.h"
 
 namespace headroom {
 namespace {
 
-constexpr TechniqueStep kSteps[] = {{"fused-optimizer", "on"},
-                                    {"recompute", "on"},
-                                    {"offload-optimizer", "on"},
-                                    {"offload-gradients", "on"},
-                                    {"offload-activations", "on"},
-                                    {"offload-parameters", "on"},
-                                    {"micro-batch", "1"},
-                                    {"chunked-loss", "256"},
-                                    {"sequence-chunks", "4"},
-                                    {"bf16-mixed", "on"},
-                                    {"bf16-true", "on"},
-                                    {"compress-activations", "int8"},
-                                    {"optim", "8-bit"},
-                                    {"lora", "16"},
-                                    {"quantize-training", "int8"},
-                                    {"qat", "int8-int4"},
-                                    {"quantize-weights", "nf4"}};
+// Among the lossy techniques of the ladder: after those that keep what is trained, before adapters and codes.
+constexpr int kOptimizerPlace = 4;
+constexpr std::string_view kOptimizerName = "optim", kOptimizerSetting = "8-bit";
+
+constexpr std::string_view kPrecisionOption = "--precision";
+
+// Options of techniques in the ladder.
+struct StepOption {
+  std::string_view name;
+  bool (*open)(const TrainOptions&);  // not given yet, and it would change something
+  void (*set)(TrainOptions&, const std::string& value);
+};
+
+constexpr StepOption kOptions[] = {
+    {kPrecisionOption, [](const TrainOptions& o) { return o.techniques.precision == "32-true"; },
+     [](TrainOptions& o, const std::string& value) { o.techniques.precision = value; }},
+    {"--lora-r", [](const TrainOptions& o) { return o.techniques.lora.rank == 0; },
+     [](TrainOptions& o, const std::string& value) { o.techniques.lora.rank = std::stoll(value); }},
+    {"--micro-batch-size", [](const TrainOptions& o) { return o.data.global_batch_size > 1; },
+     [](TrainOptions& o, const std::string& value) { o.data.micro_batch_size = std::stoll(value); }},
+};
+
+const StepOption& option_of(const Technique& technique) {
+  const auto at = std::find_if(std::begin(kOptions), std::end(kOptions),
+                               [&](const StepOption& option) { return option.name == technique.option.option; });
+  HR_CHECK(at != std::end(kOptions), "the ladder cannot give {}", technique.option.option);
+  return *at;
+}
+
+std::pair<TechniqueKind, int> ladder_order(const Technique& technique) {
+  return {technique.info->kind, technique.ladder.at};
+}
 
 }  // namespace
 
-std::span<const TechniqueStep> technique_steps() { return kSteps; }
+std::string_view TechniqueStep::name() const { return technique_ ? technique_->name() : kOptimizerName; }
 
-TechniqueKind TechniqueStep::kind() const {
-  return is_optimizer() ? TechniqueKind::lossy : find_technique(name)->info->kind;
-}
+std::string_view TechniqueStep::setting() const { return technique_ ? technique_->usual : kOptimizerSetting; }
 
-namespace {
+TechniqueKind TechniqueStep::kind() const { return technique_ ? technique_->info->kind : TechniqueKind::lossy; }
 
-// Null for a technique that is not a precision.
-const Precision* precision_named(std::string_view technique) {
-  for (const Precision& precision : kPrecisions)
-    if (precision.technique->name == technique) return &precision;
-  return nullptr;
-}
+bool TechniqueStep::is_precision() const { return technique_ && technique_->option.option == kPrecisionOption; }
 
-}  // namespace
-
-bool TechniqueStep::is_precision() const { return precision_named(name) != nullptr; }
-
-bool TechniqueStep::is_optimizer() const { return name == "optim"; }
+bool TechniqueStep::is_pin() const { return technique_ && technique_->option.option.empty(); }
 
 bool TechniqueStep::says_more(const TrainOptions& options) const {
-  if (name == "lora") return options.techniques.lora.rank == 0;
-  if (is_precision()) return options.techniques.precision == "32-true";
-  if (is_optimizer()) return !optimizer_in_8_bits(options.optimizer).empty();
-  if (name == "quantize-weights")  // for a base with adapters
-    return options.techniques.lora.rank > 0 && !options.techniques.pins.contains(std::string(name));
-  return name != "micro-batch" || options.data.global_batch_size > 1;
+  if (!technique_) return !optimizer_in_8_bits(options.optimizer).empty();
+  if (!is_pin()) return option_of(*technique_).open(options);
+  const Technique* const beside = technique_->ladder.beside;
+  return !beside ||
+         (!option_of(*beside).open(options) && !options.techniques.pins.contains(std::string(technique_->name())));
 }
 
 std::pair<std::string, std::string> TechniqueStep::option(const TrainOptions& before) const {
-  if (name == "lora") return {"lora-r", std::string(setting)};
-  if (is_precision()) return {"precision", std::string(precision_named(name)->word)};
-  if (is_optimizer()) return {"optim", std::string(optimizer_in_8_bits(before.optimizer))};
-  if (name == "micro-batch") return {"micro-batch-size", std::string(setting)};
-  return {"technique", fmt::format("{}={}", name, setting)};
+  if (!technique_) return {std::string(kOptimizerName), std::string(optimizer_in_8_bits(before.optimizer))};
+  auto [option, value] = asked_by(*technique_);
+  return {option.substr(2), std::move(value)};
 }
 
 void TechniqueStep::take(TrainOptions& options) const {
-  const std::string value(setting);
-  if (name == "lora")
-    options.techniques.lora.rank = std::stoll(value);
-  else if (is_precision())
-    options.techniques.precision = precision_named(name)->word;
-  else if (is_optimizer())
+  if (!technique_)
     options.optimizer.optim = optimizer_in_8_bits(options.optimizer);
-  else if (name == "micro-batch")
-    options.data.micro_batch_size = std::stoll(value);
+  else if (is_pin())
+    options.techniques.pins[std::string(technique_->name())] = technique_->usual;
   else
-    options.techniques.pins[std::string(name)] = value;
+    option_of(*technique_).set(options, asked_by(*technique_).second);
+}
+
+std::vector<TechniqueStep> technique_steps() {
+  std::vector<const Technique*> placed;
+  for (const Technique* technique : all_techniques())
+    if (technique->ladder.at > 0) placed.push_back(technique);
+  std::sort(placed.begin(), placed.end(),
+            [](const Technique* a, const Technique* b) { return ladder_order(*a) < ladder_order(*b); });
+  std::vector<TechniqueStep> steps(placed.begin(), placed.end());
+  const auto later = std::find_if(placed.begin(), placed.end(), [](const Technique* technique) {
+    return ladder_order(*technique) > std::pair(TechniqueKind::lossy, kOptimizerPlace);
+  });
+  steps.insert(steps.begin() + (later - placed.begin()), TechniqueStep(nullptr));
+  return steps;
 }
 
 }  // namespace headroom

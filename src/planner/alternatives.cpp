@@ -45,11 +45,10 @@ void add_tiers(const PlanRequest& request, std::vector<ChangedRequest>& out) {
   }
 }
 
-// Whether a technique changes neither the training nor its data, so that its pin may be dropped.
+// Whether a pin may be dropped.
 bool is_planners(std::string_view name) {
   const Technique* const technique = find_technique(name);
-  return technique && !technique->named_only &&
-         (technique->info->kind == TechniqueKind::exact || technique->info->kind == TechniqueKind::reassociating);
+  return technique && is_planners_choice(*technique);
 }
 
 // The same training in less memory.

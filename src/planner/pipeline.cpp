@@ -17,70 +17,7 @@
 
 namespace headroom {
 
-namespace techniques {
-extern const Technique packing, length_buckets, lora, freeze, quantize_weights, quantize_training, qat, bf16_mixed,
-    bf16_true, fp16_mixed, fp16_true;
-extern const Technique matmul_precision, attention_order;
-extern const Technique micro_batch, chunked_loss;
-extern const Technique recompute, sequence_chunks, compress_activations, fused_optimizer;
-extern const Technique offload_activations, offload_optimizer, offload_gradients, offload_parameters, prefetch;
-extern const Technique flash_attention;
-}  // namespace techniques
-
 namespace {
-
-// Every technique in the order in which its pass runs: by list, then by position in the list.
-
-// On the forward program, before autodiff.
-constexpr const Technique* kModel[] = {
-    &techniques::packing,            // hands attention and positions the segments of the batch
-    &techniques::length_buckets,     // no pass
-    &techniques::lora,               // adds thin products to the targeted ones
-    &techniques::freeze,             // marks the weights that autodiff trains
-    &techniques::quantize_weights,   // stores others as codes
-    &techniques::quantize_training,  // and trained ones
-    &techniques::qat,                // rounds the operands of products; the precision's casts come after it
-    &techniques::bf16_mixed,         // rewrites the forward graph; autodiff derives the matching backward pass
-    &techniques::bf16_true,          // the same with the weights themselves in bf16
-    &techniques::fp16_mixed,         // as bf16-mixed
-    &techniques::fp16_true,
-};
-// After autodiff, so that they also apply to the gradients' products.
-constexpr const Technique* kProducts[] = {
-    &techniques::matmul_precision,
-    &techniques::attention_order,  // no pass: limits the choice of attention's kernels
-};
-// The micro-batch bounds every shape; the loss's scratch depends on its chunk.
-constexpr const Technique* kSizes[] = {&techniques::micro_batch, &techniques::chunked_loss};
-// The order of computation.
-constexpr const Technique* kCompute[] = {
-    &techniques::recompute,             // drops activations; its clones read weights in the backward pass
-    &techniques::sequence_chunks,       // the clones join the runs that it cuts; updates follow all parts of a gradient
-    &techniques::compress_activations,  // what those two keep
-    &techniques::fused_optimizer,       // an update may only follow the last reader of its weight, clones included
-};
-// The tiers of values.
-constexpr const Technique* kPlacement[] = {
-    &techniques::offload_activations,  // after recompute: recomputed values are not kept anywhere
-    &techniques::offload_optimizer,    // after fused-optimizer, which moves updates and leaves no gradient to carry
-    &techniques::offload_gradients,
-    &techniques::offload_parameters,  // last: every reader of a weight is known
-    &techniques::prefetch,            // no pass: the depth of the copies of those above
-};
-// Techniques that are always on.
-constexpr const Technique* kAlways[] = {&techniques::flash_attention};
-
-// The lists joined.
-constexpr auto kOrder = [] {
-  std::array<const Technique*, std::size(kModel) + std::size(kProducts) + std::size(kSizes) + std::size(kCompute) +
-                                   std::size(kPlacement) + std::size(kAlways)>
-      all{};
-  auto to = all.begin();
-  const auto append = [&](std::span<const Technique* const> part) { to = std::copy(part.begin(), part.end(), to); };
-  append(kModel), append(kProducts), append(kSizes), append(kCompute), append(kPlacement), append(kAlways);
-  return all;
-}();
-static_assert(kOrder.size() == Candidate::kTechniques, "planner/technique.h says how many there are");
 
 // Names without a technique of this version, and what has the same effect; "" if nothing has.
 struct OtherName {
@@ -112,7 +49,7 @@ void run_passes(PipelinePart part, Graph& graph, const PlanRequest& request, con
       run_pass(*technique->info, graph, verify, trace, [&](Graph& g) { technique->pass(g, request, candidate); });
 }
 
-// The first half of the pipeline, in the order of kOrder, with autodiff in the middle.
+// The first half of the pipeline, in the order of technique_list.h, with autodiff in the middle.
 Graph assemble(Assembly assembly, const PlanRequest& request, const Candidate& candidate, bool verify,
                std::vector<PassTrace>* trace) {
   run_model_passes(assembly, request, candidate, verify, trace);
@@ -154,38 +91,47 @@ void refuse_other_name(const std::string& name, const std::string& setting) {
 
 }  // namespace
 
-std::span<const Technique* const> all_techniques() { return kOrder; }
+std::span<const Technique* const> all_techniques() { return technique_lists::kAll; }
 
 std::vector<const PassInfo*> all_passes() {
   std::vector<const PassInfo*> infos;
-  for (const Technique* technique : kOrder) infos.push_back(technique->info);
+  for (const Technique* technique : technique_lists::kAll) infos.push_back(technique->info);
   return infos;
 }
 
 const Technique* find_technique(std::string_view name) {
-  const auto at = std::find_if(kOrder.begin(), kOrder.end(), [&](const Technique* t) { return t->name() == name; });
-  return at == kOrder.end() ? nullptr : *at;
+  const auto at = std::find_if(technique_lists::kAll.begin(), technique_lists::kAll.end(),
+                               [&](const Technique* t) { return t->name() == name; });
+  return at == technique_lists::kAll.end() ? nullptr : *at;
+}
+
+const Technique* technique_set_by(std::string_view option) {
+  const auto is_this = [&](const Spelling& spelling) { return spelling.option == option; };
+  const auto at = std::find_if(technique_lists::kAll.begin(), technique_lists::kAll.end(), [&](const Technique* t) {
+    return is_this(t->option) || std::any_of(t->aliases.begin(), t->aliases.end(), is_this);
+  });
+  return at == technique_lists::kAll.end() ? nullptr : *at;
 }
 
 std::span<const Technique* const> techniques_of(PipelinePart part) {
   switch (part) {
     case PipelinePart::model:
-      return kModel;
+      return technique_lists::kModel;
     case PipelinePart::products:
-      return kProducts;
+      return technique_lists::kProducts;
     case PipelinePart::sizes:
-      return kSizes;
+      return technique_lists::kSizes;
     case PipelinePart::compute:
-      return kCompute;
+      return technique_lists::kCompute;
     case PipelinePart::placement:
-      return kPlacement;
+      return technique_lists::kPlacement;
   }
   return {};
 }
 
 size_t Candidate::slot(const Technique& technique) {
   size_t at = 0;
-  while (kOrder[at] != &technique) ++at;
+  while (technique_lists::kAll[at] != &technique) ++at;
   return at;
 }
 

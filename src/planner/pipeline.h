@@ -15,6 +15,9 @@ std::vector<const PassInfo*> all_passes();  // the same, for help and documentat
 // Null for an unknown name.
 const Technique* find_technique(std::string_view name);
 
+// The first technique of which an option is the own one or an alias ("--lora-r"); null for other options.
+const Technique* technique_set_by(std::string_view option);
+
 // The parts of the pipeline: before autodiff; and after it products, sizes, order of computation, and placement.
 enum class PipelinePart : uint8_t { model, products, sizes, compute, placement };
 std::span<const Technique* const> techniques_of(PipelinePart part);

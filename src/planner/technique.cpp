@@ -20,6 +20,17 @@ void check_setting(const PassInfo& info, const std::string& setting, std::initia
               fmt::format("one of {}{}", fmt::join(words, ", "), number ? ", or a number of at least 1" : ""));
 }
 
+bool is_planners_choice(const Technique& technique) {
+  const TechniqueKind kind = technique.info->kind;
+  return !technique.named_only && (kind == TechniqueKind::exact || kind == TechniqueKind::reassociating);
+}
+
+std::pair<std::string, std::string> asked_by(const Technique& technique) {
+  const Spelling& option = technique.option;
+  if (option.option.empty()) return {"--technique", fmt::format("{}={}", technique.name(), technique.usual)};
+  return {std::string(option.option), std::string(option.value.empty() ? technique.usual : option.value)};
+}
+
 int64_t pinned_number(const PlanRequest& request, const PassInfo& info) {
   const std::string said = pin(request, info.name);
   int64_t number = 0;

@@ -5,16 +5,18 @@
 #include <array>
 #include <compare>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "passes/pass.h"
 #include "planner/assembly.h"
 #include "planner/request.h"
+#include "planner/technique_list.h"
 
 namespace headroom {
-
-struct Technique;
 
 // The setting of a technique. The technique decides which members it uses; all zero: off.
 struct Setting {
@@ -31,7 +33,7 @@ struct Setting {
 // A point of the search: a setting of every technique.
 class Candidate {
  public:
-  static constexpr size_t kTechniques = 25;  // of all_techniques()
+  static constexpr size_t kTechniques = technique_lists::kAll.size();
 
   Setting& operator[](const Technique& technique) { return settings_[slot(technique)]; }
   const Setting& operator[](const Technique& technique) const { return settings_[slot(technique)]; }
@@ -66,8 +68,31 @@ struct Told {
   bool pin_leaves_choice = false;         // the pin does not explain the choice
 };
 
+// An option of the command line that means a setting of one technique.
+struct Spelling {
+  std::string_view option = {};   // "--precision"
+  std::string_view value = {};    // "bf16-true"; empty: the setting itself
+  std::string_view setting = {};  // "on", which this value means; empty: any
+};
+
+// A technique in the ladder (engine/ladder.h).
+struct LadderPlace {
+  int at = 0;                         // among those of its kind, from 1; 0: it is not in it
+  const Technique* beside = nullptr;  // it is only tried with this one
+};
+
 struct Technique {
   const PassInfo* info = nullptr;  // name, stage, kind, a line of help
+
+  // The option that sets it; without one, --technique does.
+  Spelling option = {};
+  // Options of other programs that pin it.
+  std::span<const Spelling> aliases = {};
+  // The setting that the ladder tries, and that messages propose.
+  std::string_view usual = "on";
+  LadderPlace ladder = {};
+  // Named by --allow, or its kind, the planner may use it. Others it uses anyway, or not at all unless they are named.
+  bool by_permission = false;
 
   // Throws Error(usage) for a setting that does not exist or cannot be honoured.
   void (*check)(const PlanRequest& request, const std::string& setting) = nullptr;
@@ -108,6 +133,12 @@ struct Technique {
 
   std::string_view name() const { return info->name; }
 };
+
+// Whether the planner may use it, and drop it, without being told: the training stays the same up to rounding.
+bool is_planners_choice(const Technique& technique);
+
+// The option and the value that ask for its usual setting: "--precision", "bf16-true"; "--technique", "recompute=on".
+std::pair<std::string, std::string> asked_by(const Technique& technique);
 
 // The number of a checked pin; 0 if it has none.
 int64_t pinned_number(const PlanRequest& request, const PassInfo& info);

@@ -39,6 +39,25 @@ class Usage(ProgramTest):
         self.assert_refused(self.train_arguments("out", "--device", "cuda:0"), 2, "cuda:0")
         self.assert_refused(self.train_arguments("out", "--profile", "rtx-9999"), 2, "rtx-9999")
 
+    def test_permission_for_what_it_does_not_change_is_refused(self):
+        takes = "--allow takes lossy, data-order, packing, length-buckets or compress-activations"
+        for named, meant in [("bf16-true", "give --precision bf16-true; "), ("lora", "give --lora-r 16; "), ("freeze", "give --freeze "),
+                             ("quantize-training", "give --technique quantize-training=int8; "), ("attention-order", "give --attention-order any; ")]:
+            with self.subTest(named=named):
+                self.assert_refused(self.train_arguments("out", "--allow", named), 2, f"--allow {named}: it is used only when named", meant, takes)
+        for free, meant in [("recompute", "--technique recompute=on"), ("micro-batch", "--micro-batch-size 1"), ("chunked-loss", "--technique chunked-loss=256")]:
+            with self.subTest(free=free):
+                self.assert_refused(self.train_arguments("out", "--allow", free), 2, f"--allow {free}: the planner uses it without permission",
+                                    f"leave it out, or give {meant} to have it in the plan", takes)
+        self.assert_refused(self.train_arguments("out", "--allow", "anything"), 2, "--allow anything is not known", takes)
+        for permission in ("lossy", "data-order", "packing", "length-buckets", "compress-activations"):
+            with self.subTest(permission=permission):
+                done = self.call("plan", "--model", "model", "--memory", "64MiB", "--threads", 1, "--allow", permission)
+                self.assertEqual(done.returncode, 0, done.stderr)
+        # Permission does not ask for it: a GPU has no kernels for compress-activations.
+        done = self.call("plan", "--model", "model", "--device", "cuda:0", "--profile", "H100-80GB", "--memory", "1GiB", "--allow", "lossy")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_names_of_other_trainers(self):
         for wrong, meant in [("--lr", "'--learning-rate'"), ("--epochs", "'--num-train-epochs'"), ("--bf16", "'--precision bf16-mixed'"),
                              ("--batch-size", "'--global-batch-size'"), ("--max_seq_length", "'--max-seq-length'"), ("--model_name_or_path", "'--model'")]:

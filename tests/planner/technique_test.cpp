@@ -1,6 +1,8 @@
 // Pins are applied and reported; pins that cannot be applied are refused with the reason.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "base/error.h"
 #include "planner/pipeline.h"
 #include "planner/techniques/recompute.h"
@@ -136,6 +138,29 @@ TEST(Techniques, SavingsAndCostsOfRecomputationArePositive) {
       EXPECT_GT(report.saves_bytes, 0);
       EXPECT_GT(report.costs_seconds, 0);
     }
+}
+
+// What --allow, the ladder and messages say of a technique comes from its record.
+TEST(Techniques, RecordsSayHowTheyAreAskedFor) {
+  std::set<std::pair<TechniqueKind, int>> places;
+  for (const Technique* technique : all_techniques()) {
+    const std::string name(technique->name());
+    const auto [option, value] = asked_by(*technique);
+    EXPECT_TRUE(option.starts_with("--")) << name;
+    EXPECT_FALSE(value.empty()) << name;
+    if (technique->option.option.empty()) {
+      EXPECT_EQ(option, "--technique");
+      EXPECT_EQ(value.find(name + "="), 0U) << value;
+    } else {
+      EXPECT_NE(technique_set_by(option), nullptr) << option;
+    }
+    EXPECT_FALSE(technique->by_permission && is_planners_choice(*technique)) << name;
+    if (technique->ladder.at > 0) {
+      EXPECT_TRUE(places.emplace(technique->info->kind, technique->ladder.at).second) << name;
+    }
+  }
+  EXPECT_EQ(technique_set_by("--gradient-checkpointing"), find_technique("recompute"));
+  EXPECT_EQ(technique_set_by("--max-steps"), nullptr);
 }
 
 TEST(Techniques, UnknownNamesGetTheNearest) {

@@ -10,8 +10,6 @@
 
 namespace headroom::techniques {
 
-extern const Technique attention_order;
-
 namespace {
 
 Verdict verdict(const PlanRequest& request) {
@@ -57,6 +55,8 @@ Told told(const PlanRequest& request, const Candidate& chosen) {
 // No pass: the choice of attention's kernels reads its setting.
 constinit const Technique attention_order{
     .info = &kAttentionOrder,
+    .option = {"--attention-order", "any", "any"},
+    .usual = "any",
     .check =
         [](const PlanRequest&, const std::string& setting) {
           check_setting(kAttentionOrder, setting, {"fixed", "any"});

@@ -3,12 +3,14 @@
 namespace headroom::techniques {
 namespace {
 
-constexpr const Precision& kPrecision = *find_precision("bf16-mixed");
+constexpr const Precision& kPrecision = kBf16MixedPrecision;
 
 }  // namespace
 
 constinit const Technique bf16_mixed{
     .info = kPrecision.technique,
+    .option = {"--precision", kPrecision.word, "on"},
+    .ladder = {1},
     .check = check_switch<kBf16Mixed>,
     .choices = [](const PlanRequest& request, const Candidate&) { return mixed_choices(request, kPrecision); },
     .model_pass = [](Assembly& assembly, const PlanRequest&,

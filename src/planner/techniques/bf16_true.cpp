@@ -3,12 +3,14 @@
 namespace headroom::techniques {
 namespace {
 
-constexpr const Precision& kPrecision = *find_precision("bf16-true");
+constexpr const Precision& kPrecision = kBf16TruePrecision;
 
 }  // namespace
 
 constinit const Technique bf16_true{
     .info = kPrecision.technique,
+    .option = {"--precision", kPrecision.word, "on"},
+    .ladder = {2},
     .check = check_switch<kBf16True>,
     .choices = when_asked_for<kBf16True>,
     .model_pass = [](Assembly& assembly, const PlanRequest&, const Candidate&) { narrow_all(assembly, kPrecision); },

@@ -39,6 +39,8 @@ Told told(const PlanRequest& request, const Candidate& chosen) {
 
 constinit const Technique chunked_loss{
     .info = &kChunkedLoss,
+    .usual = "256",
+    .ladder = {2},
     .check =
         [](const PlanRequest&, const std::string& setting) {
           check_setting(kChunkedLoss, setting, {"on", "off"}, true);

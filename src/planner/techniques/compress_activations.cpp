@@ -4,13 +4,16 @@
 
 namespace headroom::techniques {
 
-extern const Technique compress_activations;
-
 namespace {
 
-Verdict verdict(const PlanRequest& request) {
+Verdict has_kernels(const PlanRequest& request) {
   if (request.facts.is_cpu()) return {};
   return {"has kernels for the CPU only", "leave it out, or use --technique offload-activations=on"};
+}
+
+// Permission does not ask for it.
+Verdict verdict(const PlanRequest& request) {
+  return pin(request, kCompressActivations.name) == "allowed" ? Verdict{} : has_kernels(request);
 }
 
 void check(const PlanRequest&, const std::string& setting) {
@@ -25,6 +28,9 @@ std::vector<Setting> choices(const PlanRequest& request, const Candidate&) {
 }
 
 Told told(const PlanRequest& request, const Candidate& chosen) {
+  const std::string said = pin(request, kCompressActivations.name);
+  if (const Verdict here = has_kernels(request); !here.why_not.empty())
+    return {.value = "off", .why = here.why_not, .pin_leaves_choice = said == "allowed"};
   if (!chosen[compress_activations].taken())
     return {"off",
             "rounds what the backward pass reads: used only when named (--technique compress-activations=int8) "
@@ -37,6 +43,9 @@ Told told(const PlanRequest& request, const Candidate& chosen) {
 
 constinit const Technique compress_activations{
     .info = &kCompressActivations,
+    .usual = "int8",
+    .ladder = {3},
+    .by_permission = true,
     .check = check,
     .verdict = verdict,
     .choices = choices,

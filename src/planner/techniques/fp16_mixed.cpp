@@ -3,12 +3,13 @@
 namespace headroom::techniques {
 namespace {
 
-constexpr const Precision& kPrecision = *find_precision("16-mixed");
+constexpr const Precision& kPrecision = kFp16MixedPrecision;
 
 }  // namespace
 
 constinit const Technique fp16_mixed{
     .info = kPrecision.technique,
+    .option = {"--precision", kPrecision.word, "on"},
     .check = check_switch<kFp16Mixed>,
     .verdict = only_on_cpu,
     .choices = [](const PlanRequest& request, const Candidate&) { return mixed_choices(request, kPrecision); },

@@ -3,12 +3,13 @@
 namespace headroom::techniques {
 namespace {
 
-constexpr const Precision& kPrecision = *find_precision("16-true");
+constexpr const Precision& kPrecision = kFp16TruePrecision;
 
 }  // namespace
 
 constinit const Technique fp16_true{
     .info = kPrecision.technique,
+    .option = {"--precision", kPrecision.word, "on"},
     .check = check_switch<kFp16True>,
     .verdict = only_on_cpu,
     .choices = when_asked_for<kFp16True>,

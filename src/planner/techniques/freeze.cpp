@@ -5,8 +5,6 @@
 
 namespace headroom::techniques {
 
-extern const Technique freeze;
-
 namespace {
 
 void freeze_weights(Assembly& a, const PlanRequest& request, const Candidate&) {
@@ -22,6 +20,8 @@ Told told(const PlanRequest& request, const Candidate& chosen) {
 
 constinit const Technique freeze{
     .info = &kFreeze,
+    .option = {"--freeze"},
+    .usual = "embed_tokens",
     .choices = when_asked_for<kFreeze>,
     .model_pass = freeze_weights,
     .told = told,

@@ -9,8 +9,6 @@
 
 namespace headroom::techniques {
 
-extern const Technique fused_optimizer;
-
 namespace {
 
 Verdict verdict(const PlanRequest& request) {
@@ -52,6 +50,7 @@ Told told(const PlanRequest& request, const Candidate& chosen) {
 
 constinit const Technique fused_optimizer{
     .info = &kFusedOptimizer,
+    .ladder = {1},
     .check = check,
     .verdict = verdict,
     .choices = choices,

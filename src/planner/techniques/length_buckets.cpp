@@ -22,6 +22,8 @@ Told told(const PlanRequest& request, const Candidate&) {
 // No pass: the planner emits the step and evaluation again for each length (emit_buckets).
 constinit const Technique length_buckets{
     .info = &kLengthBuckets,
+    .option = {"--group-by-length", "true", "on"},
+    .by_permission = true,
     .check = check_switch<kLengthBuckets>,
     .choices = when_asked_for<kLengthBuckets>,
     .told = told,

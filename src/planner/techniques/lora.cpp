@@ -30,6 +30,9 @@ Told told(const PlanRequest&, const Candidate& chosen) {
 
 constinit const Technique lora{
     .info = &kLora,
+    .option = {"--lora-r"},
+    .usual = "16",
+    .ladder = {5},
     .check = [](const PlanRequest& request, const std::string&) { requested_lora(request); },
     .choices = choices,
     .model_pass = add_adapters,

@@ -58,6 +58,8 @@ void set(Graph& graph, const PlanRequest& request, const Candidate& candidate) {
 
 constinit const Technique matmul_precision{
     .info = &kMatmulPrecision,
+    .option = {"--matmul-precision"},
+    .usual = "high",
     .check = check,
     .choices = choices,
     .runs_always = true,

@@ -41,6 +41,9 @@ Told told(const PlanRequest& request, const Candidate& chosen) {
 
 constinit const Technique micro_batch{
     .info = &kMicroBatch,
+    .option = {"--micro-batch-size"},
+    .usual = "1",
+    .ladder = {1},
     .check = [](const PlanRequest&, const std::string& setting) { check_setting(kMicroBatch, setting, {"on"}, true); },
     .choices = choices,
     .least_first = true,

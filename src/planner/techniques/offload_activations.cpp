@@ -33,6 +33,7 @@ std::vector<Setting> choices(const PlanRequest& request, const Candidate&) {
 
 constinit const Technique offload_activations{
     .info = &kOffloadActivations,
+    .ladder = {5},
     .check = Record::check,
     .verdict = needs_lower_tier,
     .choices = choices,

@@ -19,6 +19,7 @@ Setting in_graph(const PlanRequest& request, const Candidate& candidate) {
 
 constinit const Technique offload_gradients{
     .info = &kOffloadGradients,
+    .ladder = {4},
     .check = Record::check,
     .verdict = needs_lower_tier,
     .choices = [](const PlanRequest& request,

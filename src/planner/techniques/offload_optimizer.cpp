@@ -8,6 +8,7 @@ using Record = OffloadRecord<offload_optimizer, kOffloadOptimizer>;
 
 constinit const Technique offload_optimizer{
     .info = &kOffloadOptimizer,
+    .ladder = {3},
     .check = Record::check,
     .verdict = needs_lower_tier,
     .choices = [](const PlanRequest& request,

@@ -16,6 +16,7 @@ std::vector<Setting> choices(const PlanRequest& request, const Candidate& decide
 
 constinit const Technique offload_parameters{
     .info = &kOffloadParameters,
+    .ladder = {6},
     .check = Record::check,
     .verdict = needs_lower_tier,
     .choices = choices,

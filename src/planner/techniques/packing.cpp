@@ -4,8 +4,6 @@
 
 namespace headroom::techniques {
 
-extern const Technique packing;
-
 namespace {
 
 Told told(const PlanRequest& request, const Candidate& chosen) {
@@ -21,6 +19,8 @@ Told told(const PlanRequest& request, const Candidate& chosen) {
 
 constinit const Technique packing{
     .info = &kPacking,
+    .option = {"--packing", "true", "on"},
+    .by_permission = true,
     .check = check_switch<kPacking>,
     .choices = when_asked_for<kPacking>,
     .model_pass = [](Assembly& a, const PlanRequest&, const Candidate&) { pack_rows(a.graph, a.forward); },

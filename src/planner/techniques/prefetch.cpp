@@ -28,6 +28,7 @@ Told told(const PlanRequest& request, const Candidate& chosen) {
 // No pass: the passes of the offload techniques read its setting.
 constinit const Technique prefetch{
     .info = &kPrefetch,
+    .usual = "1",
     .check = check_prefetch,
     .choices = choices,
     .refinements = refinements,

@@ -10,8 +10,6 @@
 
 namespace headroom::techniques {
 
-extern const Technique qat;
-
 namespace {
 
 constexpr std::string_view kKinds[] = {"int8-int4", "int4", "int8"};
@@ -66,6 +64,8 @@ Told told(const PlanRequest& request, const Candidate& chosen) {
 
 constinit const Technique qat{
     .info = &kQat,
+    .usual = "int8-int4",
+    .ladder = {7},
     .check = check,
     .verdict = verdict,
     .choices = choices,

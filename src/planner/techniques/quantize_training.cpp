@@ -11,8 +11,6 @@
 
 namespace headroom::techniques {
 
-extern const Technique quantize_training;
-
 namespace {
 
 // The optimizers whose updates accept quantized weights.
@@ -67,6 +65,8 @@ Told told(const PlanRequest& request, const Candidate& chosen) {
 
 constinit const Technique quantize_training{
     .info = &kQuantizeTraining,
+    .usual = "int8",
+    .ladder = {6},
     .check = check,
     .verdict = verdict,
     .choices = when_asked_for<kQuantizeTraining>,

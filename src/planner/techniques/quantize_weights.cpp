@@ -2,12 +2,10 @@
 
 #include "base/error.h"
 #include "base/integer_codes.h"
-#include "passes/lora.h"
 #include "planner/technique.h"
+#include "planner/techniques/lora.h"
 
 namespace headroom::techniques {
-
-extern const Technique quantize_weights;
 
 namespace {
 
@@ -46,6 +44,8 @@ Told told(const PlanRequest& request, const Candidate& chosen) {
 
 constinit const Technique quantize_weights{
     .info = &kQuantizeWeights,
+    .usual = "nf4",
+    .ladder = {8, &lora},
     .check = check,
     .choices = when_asked_for<kQuantizeWeights>,
     .model_pass = store,

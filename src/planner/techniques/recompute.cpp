@@ -51,10 +51,16 @@ Told told(const PlanRequest&, const Candidate& chosen) {
   return {describe_keep(chosen[recompute]), "compared with keeping every activation", plain};
 }
 
+// As transformers names it.
+constexpr Spelling kAliases[] = {{"--gradient-checkpointing", "true", "on"},
+                                 {"--gradient-checkpointing", "false", "off"}};
+
 }  // namespace
 
 constinit const Technique recompute{
     .info = &kRecompute,
+    .aliases = kAliases,
+    .ladder = {2},
     .check = check,
     .choices = choices,
     .runs_always = true,

@@ -12,8 +12,6 @@
 
 namespace headroom::techniques {
 
-extern const Technique sequence_chunks;
-
 namespace {
 
 constexpr int64_t kLeastRows = 128;  // of the smallest part that the planner tries
@@ -78,6 +76,8 @@ int64_t process_bytes(const PlanRequest& request, const Candidate& candidate) {
 
 constinit const Technique sequence_chunks{
     .info = &kSequenceChunks,
+    .usual = "4",
+    .ladder = {3},
     .check = check,
     .choices = choices,
     .pass = [](Graph& graph, const PlanRequest&,
