@@ -19,5 +19,6 @@ namespace headroom {
 inline constexpr PassInfo kAttentionOrder{
     "attention-order", PassStage::schedule, TechniqueKind::reassociating,
     "any: on a GPU the gradient of attention may sum in any order, which is faster; runs agree only to rounding"};
+inline constexpr std::string_view kAttentionOrderWords[] = {"fixed", "any"};
 
 }  // namespace headroom

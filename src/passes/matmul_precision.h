@@ -22,6 +22,8 @@ namespace headroom {
 inline constexpr PassInfo kMatmulPrecision{"matmul-precision", PassStage::schedule, TechniqueKind::lossy,
                                            "multiply fp32 matrices as one (medium) or three (high) bf16 products"};
 
+inline constexpr std::string_view kMatmulPrecisionWords[] = {"highest", "high", "medium", "fp8"};
+
 // `precision`: highest, high or medium. Acts on every program of the graph.
 void set_matmul_precision(Graph& graph, std::string_view precision);
 

@@ -1,7 +1,6 @@
 #include "planner/pipeline.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/error.h"
 #include "base/nearest_name.h"
@@ -16,7 +15,6 @@
 #include "planner/steps.h"
 
 namespace headroom {
-
 namespace {
 
 // Names without a technique of this version, and what has the same effect; "" if nothing has.

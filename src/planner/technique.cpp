@@ -9,7 +9,7 @@
 
 namespace headroom {
 
-void check_setting(const PassInfo& info, const std::string& setting, std::initializer_list<std::string_view> words,
+void check_setting(const PassInfo& info, const std::string& setting, const std::vector<std::string_view>& words,
                    bool number) {
   if (std::find(words.begin(), words.end(), setting) != words.end()) return;
   int64_t parsed = 0;

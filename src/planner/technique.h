@@ -156,7 +156,7 @@ std::vector<Setting> when_asked_for(const PlanRequest& request, const Candidate&
 }
 
 // Throws Error(usage) unless `setting` is one of `words`, or with `number` a number of at least 1.
-void check_setting(const PassInfo& info, const std::string& setting, std::initializer_list<std::string_view> words,
+void check_setting(const PassInfo& info, const std::string& setting, const std::vector<std::string_view>& words,
                    bool number = false);
 template <const PassInfo& info>
 void check_switch(const PlanRequest&, const std::string& setting) {

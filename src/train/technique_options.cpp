@@ -1,6 +1,8 @@
 #include "train/technique_options.h"
 
 #include "base/error.h"
+#include "passes/attention_order.h"
+#include "passes/matmul_precision.h"
 #include "passes/precisions.h"
 #include "train/option_checks.h"
 
@@ -52,8 +54,8 @@ void check_options(const TechniqueOptions& o) {
   check_adapters(o);
   real_in("max-grad-norm", o.max_grad_norm, 0, 1e30);
   one_of("arithmetic", o.arithmetic, {"free", "fixed"});
-  one_of("matmul-precision", o.matmul_precision, {"highest", "high", "medium", "fp8"});
-  one_of("attention-order", o.attention_order, {"fixed", "any"});
+  one_of("matmul-precision", o.matmul_precision, {std::begin(kMatmulPrecisionWords), std::end(kMatmulPrecisionWords)});
+  one_of("attention-order", o.attention_order, {std::begin(kAttentionOrderWords), std::end(kAttentionOrderWords)});
   one_of("precision", o.precision, precision_words());
   const Precision* const precision = find_precision(o.precision);
   check_options(o.fp16, precision && precision->scales_loss());

@@ -59,7 +59,7 @@ constinit const Technique attention_order{
     .usual = "any",
     .check =
         [](const PlanRequest&, const std::string& setting) {
-          check_setting(kAttentionOrder, setting, {"fixed", "any"});
+          check_setting(kAttentionOrder, setting, {std::begin(kAttentionOrderWords), std::end(kAttentionOrderWords)});
         },
     .verdict = verdict,
     .choices = choices,

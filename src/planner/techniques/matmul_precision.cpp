@@ -14,7 +14,7 @@ std::vector<Setting> choices(const PlanRequest& request, const Candidate&) {
 }
 
 void check(const PlanRequest& request, const std::string& setting) {
-  check_setting(kMatmulPrecision, setting, {"highest", "high", "medium", "fp8"});
+  check_setting(kMatmulPrecision, setting, {std::begin(kMatmulPrecisionWords), std::end(kMatmulPrecisionWords)});
   if (setting != "fp8") return;
   if (const std::string refusal = fp8_refusal(request.facts); !refusal.empty())
     throw Error(ErrorKind::usage, fmt::format("--matmul-precision fp8: {}", refusal),
