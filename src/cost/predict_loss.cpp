@@ -20,7 +20,7 @@ struct LossCall {
   int64_t sliced_rows = 0;  // that are computed together in slices of the vocabulary; 0: chunk by chunk
   // Products of a chunk: logits, and if there is a gradient dx and dw.
   double products() const { return trains ? 3 : gradient ? 2 : 1; }
-  // In slices the logits are computed once for the softmax and once more for the gradient.
+  // In slices the logits are computed for the softmax, and again for the gradient.
   double sliced_products() const { return products() + (gradient ? 1 : 0); }
 };
 
