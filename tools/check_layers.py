@@ -42,15 +42,17 @@ ALLOWED = {
     'runtime': 'plan device comm cost ir ops',
     'data': 'tokenizer formats jinja',
     'generate': 'runtime plan tokenizer grammar',
-    'train': 'planner passes optim runtime device models data tokenizer formats plan generate',
-    'engine': 'train planner passes memory cost runtime device models data tokenizer formats plan generate grammar',
-    'arguments': 'engine train planner optim passes data device',
+    'options': 'passes',
+    'weights': 'planner passes runtime models data tokenizer formats plan',
+    'train': 'options weights planner passes optim runtime device models data formats plan',
+    'engine': 'options weights train planner passes memory cost runtime device models data tokenizer formats plan generate grammar',
+    'arguments': 'engine options train planner optim passes data device',
     'serve': 'engine plan generate grammar tokenizer data formats jinja',
     'doctor': 'planner passes optim models formats plan',
     'report': 'plan',
     'bench_serve': 'report formats',
     'api': '*',
-    'cli': 'engine arguments report doctor serve bench_serve train plan data tokenizer formats',
+    'cli': 'engine arguments report doctor serve bench_serve weights train plan data tokenizer formats',
 }
 # Only the command line and the public API may include these.
 TOPS = ('train', 'engine', 'arguments', 'serve', 'bench_serve', 'doctor', 'report', 'api', 'cli')

@@ -46,7 +46,7 @@ NAMED_IN = {
                                                'thin products make parts smaller; it is tried where these leave nothing more to save'),
     'planner/techniques/bf16_mixed.cpp': ('fp16_mixed', 'both keep copies of the weights: one field of plan.json'),
     'train/checkpoint.cpp': ('micro_batch chunked_loss', "checkpoints of earlier formats"),
-    'train/technique_options.cpp': ('matmul_precision attention_order', 'options of the same name'),
+    'options/technique_options.cpp': ('matmul_precision attention_order', 'options of the same name'),
     'train/run_data.cpp': ('packing', "a field of the plan's choices: the data follow it"),
     'plan/plan_json.cpp': ('length_buckets', 'a field of plan.json'),
     'report/run_files.cpp': ('recompute', 'a field of plan.json'),

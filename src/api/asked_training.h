@@ -7,8 +7,8 @@
 #include "arguments/train_options.h"
 #include "engine/session_share.h"
 #include "engine/technique_step.h"
-#include "train/model_files.h"
 #include "train/options.h"
+#include "weights/model_files.h"
 
 namespace headroom::api {
 

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "arguments/option.h"
+#include "options/machine_options.h"
+#include "options/technique_options.h"
 #include "passes/pass.h"
-#include "train/options.h"
 
 namespace headroom {
 

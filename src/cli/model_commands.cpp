@@ -7,7 +7,7 @@
 #include "cli/messages.h"
 #include "engine/fresh_model.h"
 #include "engine/model_info.h"
-#include "train/objective.h"
+#include "weights/objective.h"
 
 namespace headroom {
 namespace {

@@ -7,8 +7,8 @@
 #include "formats/safetensors_header.h"
 #include "passes/lora.h"
 #include "passes/lora_targets.h"
-#include "train/stored_floats.h"
-#include "train/weights.h"
+#include "weights/stored_floats.h"
+#include "weights/weights.h"
 
 namespace headroom {
 namespace {

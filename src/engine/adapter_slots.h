@@ -10,7 +10,7 @@
 #include "models/model_spec.h"
 #include "passes/lora_slots.h"
 #include "runtime/executor.h"
-#include "train/adapter_files.h"
+#include "weights/adapter_files.h"
 
 namespace headroom {
 

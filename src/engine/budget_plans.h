@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "plan/plan.h"
-#include "train/model_files.h"
 #include "train/options.h"
+#include "weights/model_files.h"
 
 namespace headroom {
 

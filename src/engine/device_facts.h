@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "options/machine_options.h"
 #include "planner/request.h"
-#include "train/options.h"
 
 namespace headroom {
 

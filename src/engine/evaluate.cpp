@@ -8,7 +8,7 @@
 #include "models/decoder.h"
 #include "planner/inference.h"
 #include "planner/techniques/lora.h"
-#include "train/objective.h"
+#include "weights/objective.h"
 
 namespace headroom {
 namespace {

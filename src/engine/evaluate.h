@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/opened_model.h"
-#include "train/evaluation.h"
+#include "weights/evaluation.h"
 
 namespace headroom {
 

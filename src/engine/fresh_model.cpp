@@ -8,9 +8,9 @@
 #include "formats/safetensors_writer.h"
 #include "models/model_spec.h"
 #include "tokenizer/tokenizer.h"
-#include "train/fresh_weights.h"
-#include "train/model_files.h"
-#include "train/stored_floats.h"
+#include "weights/fresh_weights.h"
+#include "weights/model_files.h"
+#include "weights/stored_floats.h"
 
 namespace headroom {
 namespace {

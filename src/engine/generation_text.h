@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tokenizer/tokenizer.h"
-#include "train/model_files.h"
+#include "weights/model_files.h"
 
 namespace headroom {
 

@@ -13,7 +13,7 @@
 #include "formats/gguf_writer.h"
 #include "formats/safetensors.h"
 #include "models/model_spec.h"
-#include "train/weights.h"
+#include "weights/weights.h"
 
 namespace headroom {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "formats/ggml_blocks.h"
-#include "train/model_files.h"
+#include "weights/model_files.h"
 
 namespace headroom {
 

@@ -1,9 +1,10 @@
 // Planning requests of evaluation and generation, and the plan of a generation: from config and headers alone.
 #pragma once
 
+#include "options/machine_options.h"
+#include "options/technique_options.h"
 #include "planner/inference.h"
-#include "train/model_files.h"
-#include "train/options.h"
+#include "weights/model_files.h"
 
 namespace headroom {
 

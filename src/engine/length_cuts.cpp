@@ -9,7 +9,7 @@
 #include "engine/training_request.h"
 #include "formats/temporary_place.h"
 #include "planner/search.h"
-#include "train/objective.h"
+#include "weights/objective.h"
 
 namespace headroom {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "train/model_files.h"
 #include "train/options.h"
+#include "weights/model_files.h"
 
 namespace headroom {
 

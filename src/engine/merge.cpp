@@ -12,13 +12,13 @@
 #include "engine/process_bytes.h"
 #include "formats/atomic_dir.h"
 #include "formats/safetensors_writer.h"
-#include "train/adapter_files.h"
-#include "train/checkpoint.h"
-#include "train/model_files.h"
-#include "train/stored_codes.h"
-#include "train/stored_floats.h"
-#include "train/tied_head.h"
-#include "train/weights.h"
+#include "weights/adapter_files.h"
+#include "weights/model_files.h"
+#include "weights/saved_model.h"
+#include "weights/stored_codes.h"
+#include "weights/stored_floats.h"
+#include "weights/tied_head.h"
+#include "weights/weights.h"
 
 namespace headroom {
 namespace {

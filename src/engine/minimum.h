@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/technique_step.h"
-#include "train/model_files.h"
+#include "weights/model_files.h"
 
 namespace headroom {
 

@@ -4,8 +4,8 @@
 #include "engine/plan_training.h"
 #include "formats/safetensors.h"
 #include "tokenizer/tokenizer.h"
-#include "train/objective.h"
-#include "train/weights.h"
+#include "weights/objective.h"
+#include "weights/weights.h"
 
 namespace headroom {
 namespace {

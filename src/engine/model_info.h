@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "train/model_files.h"
+#include "weights/model_files.h"
 
 namespace headroom {
 

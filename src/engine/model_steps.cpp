@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "models/serving.h"
 #include "passes/lora_slots.h"
-#include "train/stored_floats.h"
-#include "train/weights.h"
+#include "weights/stored_floats.h"
+#include "weights/weights.h"
 
 namespace headroom {
 ModelSteps::ModelSteps(Executor& executor, const StepLimits& limits, ParkFile* park)

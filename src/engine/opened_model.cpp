@@ -16,10 +16,10 @@
 #include "planner/estimates.h"
 #include "planner/techniques/lora.h"
 #include "planner/weight_placement.h"
-#include "train/adapter.h"
-#include "train/fresh_weights.h"
-#include "train/objective.h"
-#include "train/weights.h"
+#include "weights/adapter.h"
+#include "weights/fresh_weights.h"
+#include "weights/objective.h"
+#include "weights/weights.h"
 
 namespace headroom {
 namespace {

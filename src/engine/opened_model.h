@@ -8,12 +8,14 @@
 #include <string>
 
 #include "formats/safetensors_index.h"
+#include "options/batch_options.h"
+#include "options/machine_options.h"
+#include "options/technique_options.h"
 #include "passes/lora.h"
 #include "plan/plan.h"
 #include "runtime/executor.h"
-#include "train/adapter_files.h"
-#include "train/model_files.h"
-#include "train/options.h"
+#include "weights/adapter_files.h"
+#include "weights/model_files.h"
 
 namespace headroom {
 

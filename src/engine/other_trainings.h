@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "planner/alternatives.h"
-#include "train/model_files.h"
 #include "train/options.h"
+#include "weights/model_files.h"
 
 namespace headroom {
 

@@ -8,8 +8,8 @@
 
 #include "engine/technique_step.h"
 #include "plan/plan.h"
-#include "train/model_files.h"
 #include "train/options.h"
+#include "weights/model_files.h"
 
 namespace headroom {
 

@@ -10,7 +10,7 @@
 #include "planner/alternatives.h"
 #include "planner/estimates.h"
 #include "planner/explain.h"
-#include "train/adapter_files.h"
+#include "weights/adapter_files.h"
 
 namespace headroom {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "planner/search.h"
-#include "train/model_files.h"
 #include "train/resume_point.h"
+#include "weights/model_files.h"
 
 namespace headroom {
 

@@ -25,6 +25,7 @@
 #include "tokenizer/pipeline.h"
 #include "tokenizer/stream_encoder.h"
 #include "tokenizer/tokenizer.h"
+#include "train/options.h"
 
 namespace headroom {
 namespace {

@@ -6,10 +6,11 @@
 
 #include "planner/request.h"
 #include "tokenizer/tokenizer.h"
-#include "train/model_files.h"
-#include "train/options.h"
+#include "weights/model_files.h"
 
 namespace headroom {
+
+struct TrainOptions;
 
 // Binary, libraries' touched pages, allocator: the least that every phase of a run counts, before a kernel has run.
 inline constexpr int64_t kPrepareCodeBytes = int64_t{14} << 20;

@@ -22,11 +22,11 @@
 #include "formats/safetensors_writer.h"
 #include "models/decoder.h"
 #include "passes/quantize_weights.h"
-#include "train/checkpoint.h"
-#include "train/coded_weights.h"
-#include "train/model_files.h"
-#include "train/stored_codes.h"
-#include "train/weights.h"
+#include "weights/coded_weights.h"
+#include "weights/model_files.h"
+#include "weights/saved_model.h"
+#include "weights/stored_codes.h"
+#include "weights/weights.h"
 
 namespace headroom {
 namespace {

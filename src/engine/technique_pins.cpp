@@ -17,7 +17,7 @@
 #include "passes/quantize_weights.h"
 #include "planner/techniques/list_setting.h"
 #include "planner/techniques/lora.h"
-#include "train/objective.h"
+#include "weights/objective.h"
 
 namespace headroom {
 namespace {

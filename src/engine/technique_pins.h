@@ -5,8 +5,8 @@
 #include <string>
 
 #include "models/model_spec.h"
+#include "options/technique_options.h"
 #include "planner/request.h"
-#include "train/technique_options.h"
 
 namespace headroom {
 

@@ -13,11 +13,11 @@
 #include "engine/plan_training.h"
 #include "formats/atomic_dir.h"
 #include "planner/estimates.h"
-#include "train/fresh_weights.h"
 #include "train/initial_state.h"
-#include "train/objective.h"
 #include "train/training_loop.h"
-#include "train/weights.h"
+#include "weights/fresh_weights.h"
+#include "weights/objective.h"
+#include "weights/weights.h"
 
 namespace headroom {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "models/model_spec.h"
 #include "planner/request.h"
-#include "train/model_files.h"
 #include "train/options.h"
+#include "weights/model_files.h"
 
 namespace headroom {
 

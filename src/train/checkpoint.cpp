@@ -14,10 +14,9 @@
 #include "passes/chunked_loss.h"
 #include "passes/micro_batch.h"
 #include "planner/pipeline.h"
-#include "train/adapter.h"
-#include "train/stored_codes.h"
-#include "train/stored_floats.h"
-#include "train/weights.h"
+#include "weights/adapter.h"
+#include "weights/saved_model.h"
+#include "weights/weights.h"
 
 namespace headroom {
 namespace {
@@ -63,14 +62,6 @@ fs::path checkpoint_of(const fs::path& output_dir, int64_t step) {
   return output_dir / fmt::format("{}{}", kPrefix, step);
 }
 
-// Whether trained weights are stored as codes (passes/quantize_training.h).
-bool trains_codes(const Executor& executor) {
-  const std::vector<PersistentTensor>& all = executor.plan().tensors;
-  return std::any_of(all.begin(), all.end(), [](const PersistentTensor& tensor) {
-    return tensor.role == Role::parameter && !tensor.place.type.storage.dense();
-  });
-}
-
 // The oldest beyond `limit`.
 void remove_checkpoints(const fs::path& output_dir, int64_t limit, int64_t kept) {
   for (;;) {
@@ -80,15 +71,6 @@ void remove_checkpoints(const fs::path& output_dir, int64_t limit, int64_t kept)
     for (size_t i = 0; i < std::min(surplus, all.oldest.size()); ++i)
       remove_directory(checkpoint_of(output_dir, all.oldest[i]));
   }
-}
-
-// Small files of the source model that are copied with the weights.
-bool is_companion(const fs::path& file) {
-  const std::string name = file.filename().string();
-  if (name == "config.json" || name.find("safetensors") != std::string::npos) return false;
-  if (name == "metrics.jsonl" || name == "run.json" || name == "plan.json" || name == "state.json") return false;
-  const std::string extension = file.extension().string();
-  return extension == ".json" || extension == ".txt" || extension == ".model" || extension == ".jinja";
 }
 
 // The whole number at `key` of a state.json, 0 or more.
@@ -117,15 +99,6 @@ void load_states(Executor& executor, const ModelFiles& model, const fs::path& ch
     executor.write(executor.tensor(tensor.name),
                    [&](int64_t first, std::span<std::byte> piece) { states.read(*stored, first * width, piece); });
   }
-}
-
-void write_config(const ModelFiles& model, const std::string& save_dtype, const fs::path& directory,
-                  const Json& quantization) {
-  Json config = model.config.raw;
-  config[config.contains("dtype") ? "dtype" : "torch_dtype"] = save_dtype;
-  config.erase("quantization_config");
-  if (!quantization.is_null()) config["quantization_config"] = quantization;
-  write_text_durably(directory / "config.json", config.dump(2) + "\n");
 }
 
 // Settings that a resumed run pins.
@@ -235,26 +208,6 @@ std::vector<std::string> changed_options(const std::string& before, const std::s
     if (const std::string_view x = take_line(a), y = take_line(b); x != y)
       changed.push_back(fmt::format("{} (was {})", y, x.substr(x.find('=') + 1)));
   return changed;
-}
-
-void write_model(Executor& executor, const ModelFiles& model, const std::string& save_dtype,
-                 const fs::path& directory) {
-  save_tensors(executor, Role::parameter, stored_float(save_dtype).value(), directory / "model.safetensors");
-  write_model_files(model, save_dtype, directory, trains_codes(executor) ? packed_config(8, 0, false) : Json());
-}
-
-void write_model_files(const ModelFiles& model, const std::string& save_dtype, const fs::path& directory,
-                       const Json& quantization) {
-  write_config(model, save_dtype, directory, quantization);
-  copy_companions(model, directory);
-}
-
-void copy_companions(const ModelFiles& model, const fs::path& directory) {
-  if (fs::equivalent(model.directory, directory)) return;
-  each_name_in(model.directory, [&](const std::string& name) {
-    if (const fs::path file = model.directory / name; is_companion(file) && is_file_there(file))
-      copy_file_durably(file, directory / name);
-  });
 }
 
 void save_checkpoint(Executor& executor, const ModelFiles& model, const RunState& state, const TrainOptions& options) {

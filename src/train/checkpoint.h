@@ -9,12 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "formats/json.h"
 #include "models/model_spec.h"
 #include "runtime/executor.h"
 #include "train/loss_scaler.h"
-#include "train/model_files.h"
 #include "train/options.h"
+#include "weights/model_files.h"
 
 namespace headroom {
 
@@ -41,18 +40,6 @@ RunState read_state(const std::filesystem::path& checkpoint);
 std::string options_text(const TrainOptions& options);
 // Names of the options that differ between two such texts.
 std::vector<std::string> changed_options(const std::string& before, const std::string& now);
-
-// Writes `directory`/model.safetensors, config.json and the model's other small files (HF layout). Weights that are
-// trained as codes are stored as codes, in compressed-tensors' format.
-void write_model(Executor& executor, const ModelFiles& model, const std::string& save_dtype,
-                 const std::filesystem::path& directory);
-
-// Only config.json and the other small files. `quantization`: "quantization_config" of the weights, null for plain
-// numbers.
-void write_model_files(const ModelFiles& model, const std::string& save_dtype, const std::filesystem::path& directory,
-                       const Json& quantization = {});
-// The small files without config.json.
-void copy_companions(const ModelFiles& model, const std::filesystem::path& directory);
 
 // Writes O/checkpoint-STEP atomically and removes the oldest beyond --save-total-limit; with --load-best-model-at-end
 // the best one is also kept. Throws Error(run) on I/O errors; the older checkpoints then remain.

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "train/adapter.h"
-#include "train/fresh_weights.h"
-#include "train/weights.h"
+#include "weights/adapter.h"
+#include "weights/fresh_weights.h"
+#include "weights/weights.h"
 
 namespace headroom {
 

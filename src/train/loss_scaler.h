@@ -4,19 +4,10 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+
+#include "options/loss_scale_options.h"
 
 namespace headroom {
-
-// --fp16-*; a number below 0 means the preset's.
-struct LossScaleOptions {
-  std::string preset = "torch";  // or deepspeed
-  double loss_scale = 0;         // a constant scale; 0: dynamic
-  int64_t initial_scale_power = -1;
-  int64_t loss_scale_window = -1;
-  int64_t hysteresis = -1;
-  double min_loss_scale = -1;
-};
 
 // The state of a scale; saved in checkpoints.
 struct LossScaleState {
@@ -45,12 +36,5 @@ class LossScaler {
   double initial_ = 1, least_ = 1;
   int64_t window_ = 0, hysteresis_ = 1;
 };
-
-// "torch", and the values that differ from the preset: "torch,initial-scale-power=8".
-std::string text_of(const LossScaleOptions& options);
-
-// Checks ranges and words. Throws Error(usage) naming option, value and remedy; also if they are given for a precision
-// without a scale.
-void check_options(const LossScaleOptions& options, bool scales);
 
 }  // namespace headroom

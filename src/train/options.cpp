@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "optim/lora_plus.h"
-#include "train/option_checks.h"
+#include "options/option_checks.h"
 
 namespace headroom {
 namespace {
@@ -51,17 +51,6 @@ OptimizerSettings optimizer_settings(const OptimizerOptions& o) {
   if (o.adam_epsilon != usual.adam_epsilon) familiar["--adam-epsilon"] = o.adam_epsilon;
   return {o.optim, o.optim_args, familiar};
 }
-
-void check_options(const BatchOptions& o) {
-  at_least("global-batch-size", o.global_batch_size, 1);
-  at_least("micro-batch-size", o.micro_batch_size, 0);
-  at_least("max-seq-length", o.max_seq_length, 0);
-  if (o.max_seq_length == 1)
-    option_checks::refuse("max-seq-length", "1", "at least 2: a token is predicted from the one before it");
-  real_in("mlm-probability", o.mlm_probability, 0.001, 1);
-}
-
-void check_options(const MachineOptions& o) { at_least("threads", o.threads, 0); }
 
 void check_options(const TrainOptions& o) {
   check_options(o.data);

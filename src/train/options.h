@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "optim/optimizer.h"
-#include "train/technique_options.h"
+#include "options/batch_options.h"
+#include "options/machine_options.h"
+#include "options/technique_options.h"
 
 namespace headroom {
 
@@ -16,16 +18,6 @@ struct ModelOptions {
   std::filesystem::path path;      // directory, or a bare config.json for `plan`
   std::string dropout = "config";  // as config.json says, or off
   std::filesystem::path adapter;   // a LoRA adapter to train further; empty: none
-};
-
-// The rows and how they become batches.
-struct BatchOptions {
-  std::vector<std::filesystem::path> train;
-  int64_t max_seq_length = 0;  // 0 = min(model, 512)
-  int64_t global_batch_size = 8;
-  int64_t micro_batch_size = 0;   // 0 = the planner's choice
-  double mlm_probability = 0.15;  // for masked models: share of the tokens that are targets
-  bool shuffle = true;
 };
 
 struct EvaluationOptions {
@@ -68,20 +60,6 @@ struct ReportingOptions {
   std::string report_to = "none";  // or tensorboard
 };
 
-// Budgets, and their device.
-struct MachineOptions {
-  int64_t memory = 0;       // bytes
-  int64_t host_memory = 0;  // bytes of host memory, with a device that has its own; 0 = keep nothing there
-  std::filesystem::path disk_directory;
-  int64_t disk_memory = 0;  // bytes of a file in disk_directory; 0 = keep nothing there
-  bool force = false;
-  std::string device = "cpu";
-  int threads = 0;  // 0 = those of a named profile, else the machine's
-  std::string profile;
-  bool runs_here = false;    // on the CPU: avoid instructions that a named profile has and this machine lacks
-  int64_t caller_bytes = 0;  // held by the program around the engine: a part of the budgets
-};
-
 struct TrainOptions {
   ModelOptions model;
   BatchOptions data;
@@ -103,10 +81,7 @@ OptimizerSettings optimizer_settings(const OptimizerOptions& options);
 // The optimizer with the same rule and 8-bit states; empty if there is none. Throws as above.
 std::string_view optimizer_in_8_bits(const OptimizerOptions& options);
 
-// Check ranges and words that need no file: of one struct, and of a run. Throw Error(usage) naming option, value and
-// remedy.
-void check_options(const BatchOptions& options);
-void check_options(const MachineOptions& options);
+// Checks ranges and words that need no file. Throws Error(usage) naming option, value and remedy.
 void check_options(const TrainOptions& options);
 
 }  // namespace headroom

@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "data/token_cache_builder.h"
-#include "train/objective.h"
+#include "weights/objective.h"
 
 namespace headroom {
 namespace {

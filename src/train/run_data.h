@@ -10,8 +10,8 @@
 #include "data/pack_index.h"
 #include "data/token_cache.h"
 #include "plan/plan.h"
-#include "train/model_files.h"
 #include "train/options.h"
+#include "weights/model_files.h"
 
 namespace headroom {
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "plan/plan.h"
-#include "train/evaluation.h"
+#include "weights/evaluation.h"
 
 namespace headroom {
 

@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "train/adapter.h"
+#include "weights/adapter.h"
+#include "weights/saved_model.h"
 
 namespace headroom {
 

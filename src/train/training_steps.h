@@ -3,8 +3,8 @@
 
 #include "base/process_memory.h"
 #include "data/batch_reader.h"
+#include "plan/bucket_programs.h"
 #include "runtime/executor.h"
-#include "train/bucket_programs.h"
 #include "train/checkpoint.h"
 #include "train/measured_steps.h"
 #include "train/options.h"

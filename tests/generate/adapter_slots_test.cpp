@@ -11,8 +11,8 @@
 #include "formats/safetensors_writer.h"
 #include "planner/techniques/lora.h"
 #include "tiny_generation.h"
-#include "train/adapter.h"
-#include "train/adapter_files.h"
+#include "weights/adapter.h"
+#include "weights/adapter_files.h"
 
 namespace headroom {
 namespace {

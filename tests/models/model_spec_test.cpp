@@ -15,7 +15,7 @@
 #include "models/decoder.h"
 #include "models/family.h"
 #include "tiny_families.h"
-#include "train/model_files.h"
+#include "weights/model_files.h"
 
 namespace headroom {
 namespace {

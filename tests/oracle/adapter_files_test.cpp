@@ -7,9 +7,9 @@
 #include "formats/safetensors_writer.h"
 #include "golden_case.h"
 #include "scratch_folder.h"
-#include "train/adapter_files.h"
-#include "train/objective.h"
-#include "train/weights.h"
+#include "weights/adapter_files.h"
+#include "weights/objective.h"
+#include "weights/weights.h"
 
 namespace headroom::test {
 namespace {

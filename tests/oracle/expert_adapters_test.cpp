@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "scratch_folder.h"
-#include "train/adapter.h"
-#include "train/adapter_files.h"
 #include "training_run.h"
+#include "weights/adapter.h"
+#include "weights/adapter_files.h"
 
 namespace headroom::test {
 namespace {

@@ -14,8 +14,8 @@
 #include "models/decoder.h"
 #include "planner/inference.h"
 #include "scratch_folder.h"
-#include "train/weights.h"
 #include "training_run.h"
+#include "weights/weights.h"
 
 namespace headroom::test {
 namespace {

@@ -12,7 +12,7 @@
 #include "engine/training_request.h"
 #include "formats/json.h"
 #include "formats/safetensors.h"
-#include "train/model_files.h"
+#include "weights/model_files.h"
 
 namespace headroom::test {
 

@@ -11,9 +11,9 @@
 #include "planner/techniques/lora.h"
 #include "planner/techniques/precision.h"
 #include "runtime/executor.h"
-#include "train/adapter.h"
-#include "train/adapter_files.h"
-#include "train/weights.h"
+#include "weights/adapter.h"
+#include "weights/adapter_files.h"
+#include "weights/weights.h"
 
 namespace headroom::test {
 namespace {

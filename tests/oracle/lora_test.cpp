@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "golden_curve.h"
 #include "scratch_folder.h"
-#include "train/adapter.h"
+#include "weights/adapter.h"
 
 namespace headroom::test {
 namespace {

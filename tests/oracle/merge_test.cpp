@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "scratch_folder.h"
-#include "train/adapter_files.h"
 #include "training_run.h"
+#include "weights/adapter_files.h"
 
 namespace headroom::test {
 namespace {

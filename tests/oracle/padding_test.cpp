@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "golden_case.h"
-#include "train/fresh_weights.h"
+#include "weights/fresh_weights.h"
 
 namespace headroom::test {
 namespace {

@@ -9,10 +9,10 @@
 #include "base/threads.h"
 #include "device/device.h"
 #include "passes/precisions.h"
-#include "train/adapter.h"
 #include "train/schedule.h"
-#include "train/stored_floats.h"
-#include "train/weights.h"
+#include "weights/adapter.h"
+#include "weights/stored_floats.h"
+#include "weights/weights.h"
 
 namespace headroom::test {
 namespace {

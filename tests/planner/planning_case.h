@@ -9,7 +9,7 @@
 #include "formats/json.h"
 #include "planner/search.h"
 #include "runtime/executor.h"
-#include "train/model_files.h"
+#include "weights/model_files.h"
 
 namespace headroom::test {
 

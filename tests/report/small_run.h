@@ -4,7 +4,7 @@
 #include "engine/training_request.h"
 #include "formats/json.h"
 #include "planner/search.h"
-#include "train/model_files.h"
+#include "weights/model_files.h"
 
 namespace headroom {
 

@@ -11,7 +11,7 @@
 #include "planner/search.h"
 #include "race_checker.h"
 #include "runtime/executor.h"
-#include "train/model_files.h"
+#include "weights/model_files.h"
 
 namespace headroom {
 namespace {

@@ -18,11 +18,11 @@
 #include "engine/training_request.h"
 #include "ir/tier_bytes.h"
 #include "planner/search.h"
-#include "train/adapter.h"
-#include "train/evaluation.h"
-#include "train/model_files.h"
 #include "train/schedule.h"
-#include "train/weights.h"
+#include "weights/adapter.h"
+#include "weights/evaluation.h"
+#include "weights/model_files.h"
+#include "weights/weights.h"
 
 namespace headroom {
 

@@ -1,11 +1,11 @@
-#include "train/adapter_files.h"
+#include "weights/adapter_files.h"
 
 #include <map>
 
 #include "base/error.h"
 #include "formats/gguf_file.h"
 #include "formats/json.h"
-#include "train/tied_head.h"
+#include "weights/tied_head.h"
 
 namespace headroom {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/stored_floats.h"
+#include "weights/stored_floats.h"
 
 #include <cstring>
 

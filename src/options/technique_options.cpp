@@ -1,10 +1,10 @@
-#include "train/technique_options.h"
+#include "options/technique_options.h"
 
 #include "base/error.h"
+#include "options/option_checks.h"
 #include "passes/attention_order.h"
 #include "passes/matmul_precision.h"
 #include "passes/precisions.h"
-#include "train/option_checks.h"
 
 namespace headroom {
 namespace {

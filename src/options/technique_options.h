@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "options/loss_scale_options.h"
 #include "passes/lora.h"
-#include "train/loss_scaler.h"
 
 namespace headroom {
 

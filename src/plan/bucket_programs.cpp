@@ -1,4 +1,4 @@
-#include "train/bucket_programs.h"
+#include "plan/bucket_programs.h"
 
 #include <algorithm>
 

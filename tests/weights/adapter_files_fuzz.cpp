@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "train/adapter_files.h"
+#include "weights/adapter_files.h"
 
 namespace {
 

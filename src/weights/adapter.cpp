@@ -1,4 +1,4 @@
-#include "train/adapter.h"
+#include "weights/adapter.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,10 +9,10 @@
 #include "formats/atomic_dir.h"
 #include "formats/json.h"
 #include "formats/safetensors_writer.h"
-#include "train/adapter_files.h"
-#include "train/adapter_tensors.h"
-#include "train/tied_head.h"
-#include "train/weights.h"
+#include "weights/adapter_files.h"
+#include "weights/adapter_tensors.h"
+#include "weights/tied_head.h"
+#include "weights/weights.h"
 
 namespace headroom {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/adapter_tensors.h"
+#include "weights/adapter_tensors.h"
 
 #include <algorithm>
 #include <array>
@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "passes/freeze.h"
 #include "passes/narrow_products.h"
-#include "train/stored_floats.h"
-#include "train/weights.h"
+#include "weights/stored_floats.h"
+#include "weights/weights.h"
 
 namespace headroom {
 namespace {

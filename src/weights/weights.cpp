@@ -1,4 +1,4 @@
-#include "train/weights.h"
+#include "weights/weights.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,9 +9,9 @@
 #include "passes/lora.h"
 #include "passes/narrow_products.h"
 #include "planner/request.h"
-#include "train/coded_weights.h"
-#include "train/stored_codes.h"
-#include "train/stored_floats.h"
+#include "weights/coded_weights.h"
+#include "weights/stored_codes.h"
+#include "weights/stored_floats.h"
 
 namespace headroom {
 namespace {

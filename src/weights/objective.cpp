@@ -1,4 +1,4 @@
-#include "train/objective.h"
+#include "weights/objective.h"
 
 #include <algorithm>
 #include <map>
@@ -10,7 +10,7 @@
 #include "passes/freeze.h"
 #include "passes/lora.h"
 #include "planner/request.h"
-#include "train/tied_head.h"
+#include "weights/tied_head.h"
 
 namespace headroom {
 namespace {

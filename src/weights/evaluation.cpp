@@ -1,10 +1,10 @@
-#include "train/evaluation.h"
+#include "weights/evaluation.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
-#include "train/bucket_programs.h"
+#include "plan/bucket_programs.h"
 
 namespace headroom {
 

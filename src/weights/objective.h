@@ -12,7 +12,7 @@
 #include "passes/lora.h"
 #include "plan/plan.h"
 #include "planner/request.h"
-#include "train/model_files.h"
+#include "weights/model_files.h"
 
 namespace headroom {
 
@@ -26,7 +26,7 @@ void refuse_without_head(const ModelFiles& model, std::string_view purpose);
 
 // With adapters, parts without trained weights are trained in full, as in PEFT: a classifier, and `missing` weights of
 // the head. Adds these to the modules to save; without adapters does nothing. Throws Error(usage) for modules to save
-// that PEFT's files cannot hold (train/tied_head.h).
+// that PEFT's files cannot hold (weights/tied_head.h).
 void train_head_with_adapters(const ModelSpec& spec, std::span<const WeightInfo> missing, LoraOptions& lora);
 
 // How files of rows and text are read for a model in sequences of `seq_length` tokens, conversations with `chat_bytes`

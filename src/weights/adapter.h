@@ -6,7 +6,7 @@
 #include "passes/lora.h"
 #include "planner/request.h"
 #include "runtime/executor.h"
-#include "train/model_files.h"
+#include "weights/model_files.h"
 
 namespace headroom {
 

@@ -1,4 +1,4 @@
-#include "train/stored_codes.h"
+#include "weights/stored_codes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include "base/integer_codes.h"
 #include "formats/gguf_weights.h"
 #include "formats/json.h"
-#include "train/weights.h"
+#include "weights/weights.h"
 
 namespace headroom {
 namespace {

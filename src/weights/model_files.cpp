@@ -1,4 +1,4 @@
-#include "train/model_files.h"
+#include "weights/model_files.h"
 
 #include <algorithm>
 

@@ -1,11 +1,11 @@
-#include "train/tied_head.h"
+#include "weights/tied_head.h"
 
 #include <algorithm>
 
 #include "base/error.h"
 #include "passes/freeze.h"
 #include "passes/lora.h"
-#include "train/weights.h"
+#include "weights/weights.h"
 
 namespace headroom {
 namespace {

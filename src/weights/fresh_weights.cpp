@@ -1,4 +1,4 @@
-#include "train/fresh_weights.h"
+#include "weights/fresh_weights.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,8 @@
 
 #include "base/counter_random.h"
 #include "base/threads.h"
-#include "train/stored_floats.h"
-#include "train/weights.h"
+#include "weights/stored_floats.h"
+#include "weights/weights.h"
 
 namespace headroom {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/coded_weights.h"
+#include "weights/coded_weights.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include "base/dynamic_map.h"
 #include "base/error.h"
 #include "base/threads.h"
-#include "train/weights.h"
+#include "weights/weights.h"
 
 namespace headroom {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/option_checks.h"
+#include "options/option_checks.h"
 
 #include <algorithm>
 
