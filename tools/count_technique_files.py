@@ -16,7 +16,7 @@ import source_check
 
 PROMISED = 6
 ABOVE = {
-    'lora': 11, 'quantize_weights': 9, 'micro_batch': 9, 'qat': 8, 'recompute': 8, 'offload_parameters': 8, 'chunked_loss': 7, 'prefetch': 7,
+    'lora': 12, 'quantize_weights': 10, 'micro_batch': 10, 'qat': 8, 'recompute': 8, 'offload_parameters': 8, 'chunked_loss': 8, 'prefetch': 7,
 }
 
 
