@@ -50,6 +50,8 @@ class Device {
   // A note for the user, for example that a library is missing or refused a call, so that slower kernels are used;
   // empty if there is none.
   virtual std::string remark() const { return {}; }
+  // Called by a thread that goes on with a device which another thread opened and now leaves to it.
+  virtual void enter_thread() {}
 
   // Throws Error(does_not_fit) when a tier has no room now for an arena of these bytes, with the processes that hold
   // the memory if the device knows. Does nothing if only reserving can tell. Disk space is reserved by the first call

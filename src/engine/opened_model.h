@@ -26,6 +26,8 @@ struct InferenceOptions {
   BatchOptions data;              // of evaluation: files, length and masked share
   MachineOptions machine;
   TechniqueOptions techniques;  // precision and pins
+
+  bool operator==(const InferenceOptions&) const = default;
 };
 
 // Lines for people: where weights are kept, what the machine lacks. May be empty. Called on the calling thread.

@@ -25,6 +25,9 @@ struct RopeScaling {
   int64_t original_max_position = 0;
   std::vector<double> short_factors, long_factors;  // longrope: per pair of channels
   double amplitude = 1.0;                           // longrope: of cosines and sines
+
+  // Whether a run of so many positions takes the long factors, for all its tokens.
+  bool is_long(int64_t positions) const { return type == RopeType::longrope && positions > original_max_position; }
 };
 
 // Every getter throws Error(format) naming the file, the key, the value, the allowed range and the remedy. A key whose

@@ -65,14 +65,15 @@ std::vector<int32_t> generate_tokens(Executor& executor, std::span<const int32_t
   out.reserve(static_cast<size_t>(options.max_new_tokens));
   const auto begin = std::chrono::steady_clock::now();
   const auto since = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
-  const int64_t chunk = executor.tensor("prefill_ids").count();
+  const std::string prompt_ids = options.prefill + "_ids";
+  const int64_t chunk = executor.tensor(prompt_ids).count();
   int64_t filled = 0;
   const TensorView result = executor.result("decode", 0);
   std::vector<float> buffer(executor.host_sees(result) ? 0 : static_cast<size_t>(result.count()));
   std::span<const float> logits;
   while (filled < static_cast<int64_t>(prompt.size())) {
     const int64_t count = std::min<int64_t>(chunk, static_cast<int64_t>(prompt.size()) - filled);
-    logits = advance(executor, "prefill", "prefill_ids",
+    logits = advance(executor, options.prefill, prompt_ids,
                      prompt.subspan(static_cast<size_t>(filled), static_cast<size_t>(count)), filled, buffer);
     filled += count;
   }

@@ -1,9 +1,10 @@
-// The sampling loop over the programs prefill and decode of a generation plan.
+// The sampling loop over a program of prefill and the program decode of a generation plan.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "generate/sampler.h"
@@ -20,6 +21,7 @@ struct GenerateOptions {
   int64_t max_new_tokens = kDefaultNewTokens;
   std::vector<int32_t> stop_ids;
   GrammarMatcher* grammar = nullptr;  // the format of the text; its stop ids are those above
+  std::string prefill = "prefill";    // the program that reads the prompt
 };
 
 // The times: a prompt read in chunks, then one run of the model per token.

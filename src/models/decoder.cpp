@@ -73,7 +73,11 @@ Graph build_training_forward(const ModelSpec& spec, int64_t batch_bound, int64_t
   return graph;
 }
 
-Graph build_generation(const ModelSpec& spec, int64_t positions, int64_t chunk, DType cache) {
+std::string prefill_program(std::span<const int64_t> chunks, size_t which) {
+  return which == 0 ? "prefill" : fmt::format("prefill@{}", chunks[which]);
+}
+
+Graph build_generation(const ModelSpec& spec, int64_t positions, std::span<const int64_t> chunks, DType cache) {
   if (spec.objective != Objective::language)
     throw Error(ErrorKind::usage, fmt::format("{} generates no text", spec.architecture),
                 "use the checkpoint of a causal language model");
@@ -90,7 +94,10 @@ Graph build_generation(const ModelSpec& spec, int64_t positions, int64_t chunk, 
     keys.push_back(shared.persistent(fmt::format("keys.{}", layer), type, Role::kv_cache));
     values.push_back(shared.persistent(fmt::format("values.{}", layer), type, Role::kv_cache));
   }
-  for (const auto& [name, tokens] : {std::pair<const char*, int64_t>{"prefill", chunk}, {"decode", 1}}) {
+  std::vector<std::pair<std::string, int64_t>> programs;
+  for (size_t i = 0; i < chunks.size(); ++i) programs.emplace_back(prefill_program(chunks, i), chunks[i]);
+  programs.emplace_back("decode", 1);
+  for (const auto& [name, tokens] : programs) {
     const ValueId ids = shared.persistent(fmt::format("{}_ids", name), dense(DType::i32, {1, tokens}), Role::data);
     const RegionId region = add_program(graph, name);
     Builder build(graph, region, find_op);

@@ -1,6 +1,9 @@
 // Builds the graphs of a model from its spec.
 #pragma once
 
+#include <span>
+#include <string>
+
 #include "ir/graph.h"
 #include "models/model_spec.h"
 
@@ -20,11 +23,16 @@ bool takes_pairs(const ModelSpec& spec);
 // ids as padding. Throws Error(usage) for a model without a head.
 Graph build_training_forward(const ModelSpec& spec, int64_t batch_bound, int64_t seq_bound);
 
-// Token generation with a KV cache of `positions` rows per layer (dtype `cache`), all in one graph: programs "load",
-// "prefill" (chunks of `chunk` tokens) and "decode" (one token). Persistent data values, written by the host before a
-// program runs: "prefill_ids" i32[1, chunk], "decode_ids" i32[1, 1], "offset" i32[1] (rows of the cache already
-// filled), "last" i32[1] (index in the chunk of the token whose logits are wanted). results[0] of both programs are the
-// f32[1, 1, vocab] logits. Throws Error(usage) for models that do not predict the next token.
-Graph build_generation(const ModelSpec& spec, int64_t positions, int64_t chunk, DType cache);
+// Token generation with a KV cache of `positions` rows per layer (dtype `cache`), all in one graph: programs "load", a
+// prefill for each of `chunks` (so many tokens at once) and "decode" (one token). Persistent data values, written by
+// the host before a program runs: the program's name with "_ids", i32[1, tokens], "offset" i32[1] (rows of the cache
+// already filled), "last" i32[1] (index in the chunk of the token whose logits are wanted). results[0] of each program
+// are the f32[1, 1, vocab] logits. Throws Error(usage) for models that do not predict the next token.
+Graph build_generation(const ModelSpec& spec, int64_t positions, std::span<const int64_t> chunks, DType cache);
+inline Graph build_generation(const ModelSpec& spec, int64_t positions, int64_t chunk, DType cache) {
+  return build_generation(spec, positions, std::span(&chunk, 1), cache);
+}
+// The name of a prefill: "prefill" for the first of `chunks`, "prefill@64" for another.
+std::string prefill_program(std::span<const int64_t> chunks, size_t which);
 
 }  // namespace headroom

@@ -31,8 +31,8 @@ Attrs table_attrs(int64_t positions, int64_t width, double theta, const RopeScal
               {"high_freq_factor", scaling.high_freq_factor},
               {"original_positions", scaling.original_max_position}};
   if (scaling.type == RopeType::longrope) {
-    const bool is_long = positions > scaling.original_max_position;
-    attrs.set("factors", fmt::format("{}", fmt::join(is_long ? scaling.long_factors : scaling.short_factors, ",")));
+    const std::vector<double>& factors = scaling.is_long(positions) ? scaling.long_factors : scaling.short_factors;
+    attrs.set("factors", fmt::format("{}", fmt::join(factors, ",")));
     attrs.set("amplitude", scaling.amplitude);
   }
   return attrs;

@@ -14,6 +14,8 @@ struct BatchOptions {
   int64_t micro_batch_size = 0;   // 0 = the planner's choice
   double mlm_probability = 0.15;  // for masked models: share of the tokens that are targets
   bool shuffle = true;
+
+  bool operator==(const BatchOptions&) const = default;
 };
 
 // Checks ranges and words. Throws Error(usage) naming option, value and remedy.

@@ -14,6 +14,8 @@ struct LossScaleOptions {
   int64_t loss_scale_window = -1;
   int64_t hysteresis = -1;
   double min_loss_scale = -1;
+
+  bool operator==(const LossScaleOptions&) const = default;
 };
 
 // "torch", and the values that differ from the preset: "torch,initial-scale-power=8".

@@ -18,6 +18,8 @@ struct MachineOptions {
   std::string profile;
   bool runs_here = false;    // on the CPU: avoid instructions that a named profile has and this machine lacks
   int64_t caller_bytes = 0;  // held by the program around the engine: a part of the budgets
+
+  bool operator==(const MachineOptions&) const = default;
 };
 
 // Checks ranges and words. Throws Error(usage) naming option, value and remedy.

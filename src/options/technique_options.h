@@ -23,6 +23,8 @@ struct TechniqueOptions {
   std::string arithmetic = "free";
   std::vector<std::string> allow;           // kinds or techniques that the planner may also use
   std::map<std::string, std::string> pins;  // --technique: name -> on | off | value
+
+  bool operator==(const TechniqueOptions&) const = default;
 };
 
 // The dtype in which a run keeps its weights: "float32", "bfloat16" or "float16".

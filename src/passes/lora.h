@@ -33,6 +33,8 @@ struct LoraOptions {
   bool rank_stabilised = false;
   std::vector<std::string> targets{"all-linear"};  // patterns of module names (passes/freeze.h)
   std::vector<std::string> modules_to_save;        // trained in full with the adapters
+
+  bool operator==(const LoraOptions&) const = default;
 };
 
 // Adds the adapters to every targeted product of the region; a second region that reads the same weights gets the same

@@ -1,5 +1,7 @@
 #include "planner/inference.h"
 
+#include <utility>
+
 #include "passes/chunked_loss.h"
 #include "passes/micro_batch.h"
 #include "planner/finished_generation.h"
@@ -50,6 +52,12 @@ Plan plan_generation(const PlanRequest& request, const GenerationWork& work, std
                    {{"prefill", parts, 1}, {"decode", work.new_tokens, 1}}};
   };
   return place_weights(request, chunks.size(), variant, "decode");
+}
+
+Plan plan_texts(const PlanRequest& request, Graph graph, std::span<const std::string> programs, int64_t chunk) {
+  check_untrained_pins(request);
+  const Variant variant{finished_generation(request, std::move(graph), programs, ProductRows::any), 1, chunk, {}};
+  return lay_out(request, variant, "decode");
 }
 
 }  // namespace headroom

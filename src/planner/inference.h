@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <span>
+#include <string>
 
 #include "planner/request.h"
 
@@ -25,5 +26,10 @@ struct GenerationWork {
 // the cost of their copies.
 Plan plan_generation(const PlanRequest& request, const GenerationWork& work, std::span<const int64_t> chunks,
                      const std::function<Graph(int64_t chunk)>& build);
+
+// The plan of any number of texts, one after another: `programs` of the graph are the largest prefill, which reads
+// `chunk` tokens, the smaller ones, and "decode", with the same techniques. All weights are on the device, and pins
+// that keep them elsewhere are not for this plan. Not feasible, without alternatives, if it does not fit.
+Plan plan_texts(const PlanRequest& request, Graph graph, std::span<const std::string> programs, int64_t chunk);
 
 }  // namespace headroom

@@ -79,6 +79,8 @@ class CudaDevice final : public Device, public CudaServices {
     return text;
   }
 
+  void enter_thread() override { runtime_->enter_thread(); }
+
   void require_room(Tier tier, int64_t bytes) override {
     if (tier == Tier::disk && (disk_ || bytes > 0)) return disk().require_room(bytes);
     if (tier != Tier::device) return;

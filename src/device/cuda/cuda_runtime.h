@@ -32,8 +32,8 @@ struct CudaMemory {
   int64_t total_bytes = 0;
 };
 
-// One device. Calls that fail throw Error(run) with the runtime's message. Created and used by one thread. After
-// enter_thread(), other threads may record, wait, synchronize and copy, each on its own streams.
+// One device. Calls that fail throw Error(run) with the runtime's message. Created and used by one thread at a time.
+// After enter_thread(), other threads may record, wait, synchronize and copy, each on its own streams.
 class CudaRuntime {
  public:
   virtual ~CudaRuntime() = default;
