@@ -36,7 +36,8 @@ enum class ErrorKind {
   format,        ///< the content of a file
   run,           ///< input or output, or a device, failed
   does_not_fit,  ///< the budget is too small, or larger than the machine; see Refusal
-  internal       ///< a defect of headroom
+  internal,      ///< a defect of headroom
+  stopped        ///< Callbacks::should_stop ended a call that has no result then
 };
 
 /// What every call below throws. what() names the value that is wrong and where it was found.
@@ -145,7 +146,7 @@ struct Evaluation {
 /// Functions that a call calls while it runs. All are optional. They run on the calling thread, between steps. An
 /// exception from one of them ends the call without a save and reaches the caller unchanged.
 struct Callbacks {
-  /// Gets the plan before it is run, or before it is refused as not feasible; for an evaluation, at its end.
+  /// Gets the plan before it is run, or before it is refused as not feasible.
   std::function<void(const Plan&)> planned;
   /// Gets a line of text for people.
   std::function<void(const std::string&)> note;
@@ -155,8 +156,12 @@ struct Callbacks {
   std::function<void(std::int64_t step, const std::string& set, const Evaluation&)> evaluated;
   /// After a checkpoint or the model is written: the step, its directory.
   std::function<void(std::int64_t step, const std::string& directory)> saved;
-  /// Asked after each step: true saves a checkpoint and ends the run.
+  /// Asked after each step of a training: true saves a checkpoint and ends the run. Asked whenever `progress` is
+  /// called: true ends the call, which throws Error (stopped) and leaves no output.
   std::function<bool()> should_stop;
+  /// How much of an evaluation, a merge or a quantisation is done: batches, or tensors that are written. First called
+  /// with 0 of them done.
+  std::function<void(std::int64_t done, std::int64_t total)> progress;
 };
 
 /// How a training ended.
@@ -227,8 +232,8 @@ class Session {
   /// Plans a run and executes the plan. Writes to the option "output-dir". Throws Refusal before anything is written,
   /// else Error (usage, format, run); complete checkpoints then remain.
   Training train(const Options& options = {}, const Callbacks& callbacks = {}) const;
-  /// The loss over the files of option "data". Of the callbacks `planned` and `note` are called. Throws Refusal or
-  /// Error (usage, format, run).
+  /// The loss over the files of option "data". Of the callbacks `planned`, `note`, `progress` and `should_stop` are
+  /// called. Throws Refusal or Error (usage, format, run, stopped).
   Evaluation evaluate(const Options& options = {}, const Callbacks& callbacks = {}) const;
   /// `on_text` gets each piece of text, UTF-8 without split characters, and ends the generation by returning false.
   /// With an empty prompt the text begins after the tokenizer's BOS token. Of the callbacks `note` is called. Throws
@@ -258,15 +263,16 @@ MachineProfile profile(const Options& options = {}, const std::function<void(dou
 
 /// Merges an adapter (LoRA, of headroom or PEFT) into its base model and writes the result to a new directory in
 /// Hugging Face layout. `save_dtype`: "float32" or "bfloat16". `memory_bytes`: what the process may take; 0: as many as
-/// it needs. Throws Error (usage, format, does_not_fit, run); a partial output is removed. Thread-safe.
+/// it needs. Of the callbacks `progress` and `should_stop` are called. Throws Error (usage, format, does_not_fit, run,
+/// stopped); a partial output is removed. Thread-safe.
 void merge(const std::string& model, const std::string& adapter, const std::string& output_dir,
-           const std::string& save_dtype = "float32", std::int64_t memory_bytes = 0);
+           const std::string& save_dtype = "float32", std::int64_t memory_bytes = 0, const Callbacks& callbacks = {});
 
 /// Writes a model to a new directory with the matrices of its layers in 4 or 8 bits, in Hugging Face layout. `weights`:
 /// "nf4", "nf4-dq" or "fp4" as bitsandbytes writes them, "int8" or "int4" as compressed-tensors does. `memory_bytes`:
-/// what the process may take; 0: as many as it needs. Throws Error (usage, format, does_not_fit, run); a partial output
-/// is removed. Thread-safe.
+/// what the process may take; 0: as many as it needs. Of the callbacks `progress` and `should_stop` are called. Throws
+/// Error (usage, format, does_not_fit, run, stopped); a partial output is removed. Thread-safe.
 void quantize(const std::string& model, const std::string& output_dir, const std::string& weights = "nf4",
-              std::int64_t memory_bytes = 0);
+              std::int64_t memory_bytes = 0, const Callbacks& callbacks = {});
 
 }  // namespace headroom::api

@@ -61,6 +61,16 @@ Evaluation evaluation_of(const EvaluationResult& result) {
   if (result.hits) out.accuracy = result.accuracy();
   return out;
 }
+// Of a call that works piece by piece and has no result before its end.
+WorkProgress progress_of(const Callbacks& callbacks) {
+  if (!callbacks.progress && !callbacks.should_stop) return {};
+  return [&](int64_t done, int64_t total) {
+    if (callbacks.progress) callbacks.progress(done, total);
+    if (callbacks.should_stop && callbacks.should_stop())
+      throw Error(ErrorKind::stopped, fmt::format("stopped after {} of {}", done, total), "");
+  };
+}
+
 
 TrainEvents events_of(const Callbacks& callbacks, RunControl& control) {
   TrainEvents events;
@@ -134,8 +144,11 @@ Evaluation Session::evaluate(const Options& options, const Callbacks& callbacks)
     const SessionShare share;
     const InferenceArguments arguments =
         inference_options(add_evaluate_options, impl_->model, impl_->options, options, share);
-    const headroom::Evaluation evaluation = evaluate_model(arguments.options, callbacks.note);
-    if (callbacks.planned) callbacks.planned(plan_of(evaluation.plan));
+    const auto planned = [&](const headroom::Plan& plan) {
+      if (callbacks.planned) callbacks.planned(plan_of(plan));
+    };
+    const headroom::Evaluation evaluation =
+        evaluate_model(arguments.options, {planned, callbacks.note, progress_of(callbacks)});
     if (!evaluation.plan.feasible) throw_refusal(evaluation.plan);
     return evaluation_of(evaluation.result);
   });
@@ -175,18 +188,19 @@ MachineProfile profile(const Options& options, const std::function<void(double)>
 }
 
 void merge(const std::string& model, const std::string& adapter, const std::string& output_dir,
-           const std::string& save_dtype, std::int64_t memory_bytes) {
+           const std::string& save_dtype, std::int64_t memory_bytes, const Callbacks& callbacks) {
   translating([&] {
     const SessionShare share;
-    merge_adapter({model, adapter, output_dir, save_dtype, memory_bytes});
+    merge_adapter({model, adapter, output_dir, save_dtype, memory_bytes}, progress_of(callbacks));
   });
 }
 
 void quantize(const std::string& model, const std::string& output_dir, const std::string& weights,
-              std::int64_t memory_bytes) {
+              std::int64_t memory_bytes, const Callbacks& callbacks) {
   translating([&] {
     const SessionShare share;
-    quantize_model({.model = model, .output_dir = output_dir, .weights = weights, .memory = memory_bytes});
+    quantize_model({.model = model, .output_dir = output_dir, .weights = weights, .memory = memory_bytes},
+                   progress_of(callbacks));
   });
 }
 

@@ -37,7 +37,7 @@ void print_result(const EvaluationResult& result, bool json) {
 }
 
 int run_evaluate(const InferenceArguments& a) {
-  const Evaluation evaluation = evaluate_model(a.options, notes_of(a));
+  const Evaluation evaluation = evaluate_model(a.options, {{}, notes_of(a), {}});
   if (!evaluation.plan.feasible) return refuse(evaluation.plan);
   print_result(evaluation.result, a.json);
   return 0;

@@ -36,16 +36,17 @@ TokenCache tokens_of(const InferenceOptions& options, const ModelFiles& model, c
 
 }  // namespace
 
-Evaluation evaluate_model(const InferenceOptions& options, const Notes& notes) {
+Evaluation evaluate_model(const InferenceOptions& options, const EvaluationEvents& events) {
   check_options(options.data);
   check_options(options.machine);
   check_options(options.techniques);
   if (options.data.train.empty()) throw Error(ErrorKind::usage, "no data", "give --data FILE");
-  const OpenedModel opened(options, "evaluate", notes);
+  const OpenedModel opened(options, "evaluate", events.note);
   const ModelFiles& model = opened.files();
   const PlanRequest request = evaluation_request(options, opened);
   Evaluation evaluation{plan_evaluation(request), {}};
   const Plan& plan = evaluation.plan;
+  if (events.planned) events.planned(plan);
   if (!plan.feasible) return evaluation;
   const TokenCache cache = tokens_of(options, model, request, plan);
   const RowTargets targets = row_targets(model, options.data.mlm_probability, kEvaluationSeed);
@@ -56,7 +57,7 @@ Evaluation evaluate_model(const InferenceOptions& options, const Notes& notes) {
   opened.load(executor, requested_lora(request));
   evaluation.result =
       evaluate_cache(executor, port, cache, request.seq_length, plan.choices.micro_batch, request.global_batch, 0,
-                     targets, nullptr, model.spec.objective == Objective::classification);
+                     targets, nullptr, model.spec.objective == Objective::classification, events.progress);
   return evaluation;
 }
 

@@ -89,14 +89,19 @@ class Exporter {
     check_weights(spec_, files_);
   }
 
-  std::string write() {
+  std::string write(const WorkProgress& progress) {
     put_metadata();
     const std::string lacking = put_vocabulary(writer_, model_.directory, spec_.vocab);
     const std::vector<WeightInfo> weights = model_weights(spec_);
     if (!factors_.empty()) writer_.declare(kFactors, GgmlType::f32, {static_cast<int64_t>(factors_.size())});
     for (const WeightInfo& weight : weights) writer_.declare(name_of(weight), type_of(weight), weight.shape);
     if (!factors_.empty()) writer_.write(kFactors, std::as_bytes(std::span(factors_)));
-    for (const WeightInfo& weight : weights) write_weight(weight);
+    const auto total = static_cast<int64_t>(weights.size());
+    if (progress) progress(0, total);
+    for (int64_t i = 0; i < total; ++i) {
+      write_weight(weights[static_cast<size_t>(i)]);
+      if (progress) progress(i + 1, total);
+    }
     writer_.finish();
     return lacking;
   }
@@ -199,8 +204,8 @@ std::optional<GgmlType> gguf_type_named(std::string_view name) {
   return std::nullopt;
 }
 
-std::string write_gguf(const ModelFiles& model, GgmlType type, const fs::path& path) {
-  return Exporter(model, type, path).write();
+std::string write_gguf(const ModelFiles& model, GgmlType type, const fs::path& path, const WorkProgress& progress) {
+  return Exporter(model, type, path).write(progress);
 }
 
 int64_t gguf_export_bytes(const ModelFiles& model) {

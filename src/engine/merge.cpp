@@ -37,9 +37,10 @@ struct Pair {
 
 class Merger {
  public:
-  Merger(const MergeOptions& options, const ModelFiles& model)
+  Merger(const MergeOptions& options, const ModelFiles& model, const WorkProgress& progress)
       : options_(options),
         model_(model),
+        progress_(progress),
         weights_(SafetensorsSet::open(model.weights)),
         adapter_(open_adapter(options.adapter)) {
     check_weights(model.spec, weights_);
@@ -62,7 +63,12 @@ class Merger {
     const std::vector<WeightInfo> all = checkpoint_weights(model_.spec);
     SafetensorsWriter writer(path);
     for (const WeightInfo& weight : all) writer.declare(weight.name, stored, weight.shape);
-    for (const WeightInfo& weight : all) write_weight(weight, stored, writer);
+    const auto total = static_cast<int64_t>(all.size());
+    if (progress_) progress_(0, total);
+    for (int64_t i = 0; i < total; ++i) {
+      write_weight(all[static_cast<size_t>(i)], stored, writer);
+      if (progress_) progress_(i + 1, total);
+    }
     refuse_strangers();
     writer.finish();
   }
@@ -239,6 +245,7 @@ class Merger {
 
   const MergeOptions& options_;
   const ModelFiles& model_;
+  const WorkProgress& progress_;
   SafetensorsSet weights_;
   AdapterFiles adapter_;
   std::set<std::string> used_;
@@ -251,7 +258,7 @@ class Merger {
 
 }  // namespace
 
-void merge_adapter(const MergeOptions& options) {
+void merge_adapter(const MergeOptions& options, const WorkProgress& progress) {
   if (!stored_float(options.save_dtype))
     throw Error(ErrorKind::usage, fmt::format("--save-dtype {} is not known", options.save_dtype),
                 "float32, bfloat16 or float16");
@@ -263,7 +270,7 @@ void merge_adapter(const MergeOptions& options) {
   if (fs::exists(options.output_dir) && !fs::is_empty(options.output_dir))
     throw Error(ErrorKind::usage, fmt::format("{} is not empty", options.output_dir.string()),
                 "give a fresh --output-dir");
-  Merger merger(options, model);
+  Merger merger(options, model, progress);
   refuse_below(options.memory, merger.memory_bytes());
   AtomicDirectory directory(options.output_dir);
   merger.write(directory.path() / "model.safetensors");

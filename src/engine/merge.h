@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <string>
 
+#include "engine/work_progress.h"
+
 namespace headroom {
 
 struct MergeOptions {
@@ -20,7 +22,7 @@ struct MergeOptions {
 // adapter pair in fp32 (for experts, B for all of one projection) nothing is held, whatever the model's size. The sum
 // is computed in fp32 and rounded once. Throws Error(usage) for missing paths and adapters that are not LoRA,
 // Error(format) for files that do not belong together, Error(does_not_fit) if options.memory is below what these files
-// need, Error(run) on I/O errors; a partial output is removed.
-void merge_adapter(const MergeOptions& options);
+// need, Error(run) on I/O errors; a partial output is removed. `progress`: in tensors that are written.
+void merge_adapter(const MergeOptions& options, const WorkProgress& progress = {});
 
 }  // namespace headroom

@@ -107,7 +107,7 @@ class Quantizer {
     return process_parts(model_, {}, false).code + tensors * kHeaderBytes + kChunk * 5 + scales * 9;
   }
 
-  void write(const fs::path& path) {
+  void write(const fs::path& path, const WorkProgress& progress) {
     for (const auto& [name, tensor] : files_.tensors()) add_plain(name, tensor);
     for (const WeightInfo& weight : model_weights(model_.spec))
       if (coded_.contains(weight.name)) add_coded(weight);
@@ -117,7 +117,12 @@ class Quantizer {
     });
     SafetensorsWriter writer(path);
     for (const Entry& entry : entries_) writer.declare(entry.name, entry.type, entry.shape);
-    for (const Entry& entry : entries_) entry.write(writer);
+    const auto total = static_cast<int64_t>(entries_.size());
+    if (progress) progress(0, total);
+    for (int64_t i = 0; i < total; ++i) {
+      entries_[static_cast<size_t>(i)].write(writer);
+      if (progress) progress(i + 1, total);
+    }
     writer.finish();
   }
 
@@ -315,10 +320,11 @@ std::string kind_of(const QuantizeOptions& options) {
   return grouped;
 }
 
-std::string write_as_gguf(const QuantizeOptions& options, const ModelFiles& model, GgmlType type) {
+std::string write_as_gguf(const QuantizeOptions& options, const ModelFiles& model, GgmlType type,
+                          const WorkProgress& progress) {
   refuse_below(options.memory, gguf_export_bytes(model));
   AtomicDirectory directory(options.output_dir);
-  const std::string lacking = write_gguf(model, type, directory.path() / "model.gguf");
+  const std::string lacking = write_gguf(model, type, directory.path() / "model.gguf", progress);
   copy_companions(model, directory.path());
   directory.commit();
   return lacking;
@@ -326,7 +332,7 @@ std::string write_as_gguf(const QuantizeOptions& options, const ModelFiles& mode
 
 }  // namespace
 
-std::string quantize_model(const QuantizeOptions& options) {
+std::string quantize_model(const QuantizeOptions& options, const WorkProgress& progress) {
   const std::string kind = kind_of(options);
   const ModelFiles model = open_model(options.model);
   if (model.directory.empty())
@@ -340,11 +346,11 @@ std::string quantize_model(const QuantizeOptions& options) {
   if (fs::exists(options.output_dir) && !fs::is_empty(options.output_dir))
     throw Error(ErrorKind::usage, fmt::format("{} is not empty", options.output_dir.string()),
                 "give a fresh --output-dir");
-  if (gguf) return write_as_gguf(options, model, *gguf);
+  if (gguf) return write_as_gguf(options, model, *gguf, progress);
   Quantizer quantizer(kind, model);
   refuse_below(options.memory, quantizer.memory_bytes());
   AtomicDirectory directory(options.output_dir);
-  quantizer.write(directory.path() / "model.safetensors");
+  quantizer.write(directory.path() / "model.safetensors", progress);
   write_model_files(model, model.config.dtype(), directory.path());
   Json config = model.config.raw;
   config["quantization_config"] = quantization_config(kind, model.config.dtype());

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <string>
 
+#include "engine/work_progress.h"
+
 namespace headroom {
 
 struct QuantizeOptions {
@@ -23,6 +25,7 @@ struct QuantizeOptions {
 // matrix nothing is held, whatever the model's size. Returns what the output lacks (gguf_export.h), else "". Throws
 // Error(usage) for paths, kinds and models that are quantised already, Error(format) for files that do not belong
 // together, Error(does_not_fit) if options.memory is too small, Error(run) on I/O errors; a partial output is removed.
-std::string quantize_model(const QuantizeOptions& options);
+// `progress`: in tensors that are written.
+std::string quantize_model(const QuantizeOptions& options, const WorkProgress& progress = {});
 
 }  // namespace headroom

@@ -46,7 +46,8 @@ void BatchPort::next_lengths(int64_t trip, std::span<int32_t> lengths, int64_t b
 
 EvaluationResult evaluate_cache(Executor& executor, BatchPort& port, const TokenCache& cache, int64_t seq_length,
                                 int64_t micro_batch, int64_t batch_rows, int64_t max_batches,
-                                const RowTargets& row_targets, const PackIndex* packs, bool classes) {
+                                const RowTargets& row_targets, const PackIndex* packs, bool classes,
+                                const std::function<void(int64_t done, int64_t total)>& progress) {
   const int64_t samples = packs ? packs->packs() : cache.sequences();
   BatchReader reader(cache, SampleOrder(samples, 0, false), seq_length, batch_rows, row_targets, packs);
   const BucketPrograms programs(executor.plan(), "evaluate");
@@ -54,8 +55,10 @@ EvaluationResult evaluate_cache(Executor& executor, BatchPort& port, const Token
   double sum = 0;
   double targets = 0;
   std::optional<double> hits;
-  const int64_t batches = steps_per_epoch(samples, batch_rows);
-  for (int64_t batch = 0; batch < batches && (max_batches == 0 || batch < max_batches); ++batch) {
+  const int64_t all = steps_per_epoch(samples, batch_rows),
+                batches = max_batches == 0 ? all : std::min(all, max_batches);
+  if (progress) progress(0, batches);
+  for (int64_t batch = 0; batch < batches; ++batch) {
     const SampleRange range = samples_of_step(batch, samples, batch_rows);
     reader.begin(range);
     const Trips trips[] = {{"eval_batches", (range.count + micro_batch - 1) / micro_batch}};
@@ -68,6 +71,7 @@ EvaluationResult evaluate_cache(Executor& executor, BatchPort& port, const Token
     sum += sums[0];
     targets += sums[1];
     if (sums.size() > 2) hits = hits.value_or(0) + sums[2];
+    if (progress) progress(batch + 1, batches);
   }
   port.set_reader(nullptr);
   EvaluationResult result{targets > 0 ? sum / targets : 0, static_cast<int64_t>(targets), std::nullopt, classes};

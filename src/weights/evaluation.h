@@ -1,6 +1,7 @@
 // Loss over a token cache with the plan's program "evaluate".
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -39,9 +40,10 @@ class BatchPort final : public HostPort {
 
 // Runs over the cache in batches of `batch_rows` sequences, packed ones if `packs` is given (at most `max_batches`; 0 =
 // all), in micro-batches of `micro_batch`; `targets` turns them into rows, whose labels are `classes` or tokens. No
-// heap call per batch.
+// heap call per batch. `progress`, if set, is called before the first batch and after each.
 EvaluationResult evaluate_cache(Executor& executor, BatchPort& port, const TokenCache& cache, int64_t seq_length,
                                 int64_t micro_batch, int64_t batch_rows, int64_t max_batches,
-                                const RowTargets& targets = {}, const PackIndex* packs = nullptr, bool classes = false);
+                                const RowTargets& targets = {}, const PackIndex* packs = nullptr, bool classes = false,
+                                const std::function<void(int64_t done, int64_t total)>& progress = {});
 
 }  // namespace headroom

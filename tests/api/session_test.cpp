@@ -221,6 +221,61 @@ TEST_F(ApiSession, ComparesModelsAndPlans) {
   EXPECT_THROW(compare_plans(a, path("data.txt")), Error);
 }
 
+// Progress counts to its end, and the function that counts may end the call.
+TEST_F(ApiSession, EvaluationsAndQuantisationsTellTheirProgressAndEndWhenAsked) {
+  const auto calls = [&](const std::function<void(const Callbacks&)>& call) {
+    std::int64_t last = -1, whole = 0;
+    Callbacks callbacks;
+    callbacks.progress = [&](std::int64_t done, std::int64_t total) {
+      EXPECT_EQ(done, last + 1);
+      last = done, whole = total;
+    };
+    call(callbacks);
+    EXPECT_EQ(last, whole);
+    EXPECT_GT(whole, 1);
+    last = -1;
+    callbacks.should_stop = [&] { return last == 1; };
+    try {
+      call(callbacks);
+      FAIL() << "was not stopped";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::stopped);
+      EXPECT_EQ(error.what(), "stopped after 1 of " + std::to_string(whole));
+    }
+    callbacks.should_stop = {};
+    callbacks.progress = [](std::int64_t, std::int64_t) { throw std::logic_error("mine"); };
+    EXPECT_THROW(call(callbacks), std::logic_error);
+  };
+  calls([&](const Callbacks& callbacks) { session().evaluate({{"data", path("data.txt")}}, callbacks); });
+  for (const char* weights : {"int8", "q8_0"}) {
+    const std::string out = path("codes");
+    calls([&](const Callbacks& callbacks) {
+      std::filesystem::remove_all(out);
+      quantize(path("model"), out, weights, 0, callbacks);
+    });
+    EXPECT_FALSE(std::filesystem::exists(out)) << "what was written in part is removed";
+    for (const auto& entry : std::filesystem::directory_iterator(directory_ / "."))
+      EXPECT_THAT(entry.path().filename().string(), testing::Not(testing::StartsWith("codes")));
+  }
+}
+
+TEST_F(ApiSession, AMergeTellsItsProgressAndEndsWhenAsked) {
+  session().train({{"data", path("data.txt")}, {"output-dir", path("adapter")}, {"max-steps", "1"}, {"lora-r", "2"}});
+  std::int64_t last = -1, whole = 0;
+  Callbacks callbacks;
+  callbacks.progress = [&](std::int64_t done, std::int64_t total) { last = done, whole = total; };
+  callbacks.should_stop = [&] { return last == 2; };
+  EXPECT_THROW(merge(path("model"), path("adapter"), path("merged"), "float32", 0, callbacks), Error);
+  EXPECT_EQ(last, 2);
+  for (const auto& entry : std::filesystem::directory_iterator(directory_ / "."))
+    EXPECT_THAT(entry.path().filename().string(), testing::Not(testing::StartsWith("merged")));
+  callbacks.should_stop = {};
+  merge(path("model"), path("adapter"), path("merged"), "float32", 0, callbacks);
+  EXPECT_GT(whole, 2);
+  EXPECT_EQ(last, whole);
+  EXPECT_TRUE(std::filesystem::exists(path("merged/model.safetensors")));
+}
+
 TEST_F(ApiSession, QuantizesAModel) {
   quantize(path("model"), path("codes"));
   const Session coded(path("codes"), {{"memory", "128MiB"}});
