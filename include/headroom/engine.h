@@ -212,8 +212,8 @@ enum class PlanQuestion {
 /// budget; memory that it allocates later does not.
 ///
 /// Thread-safe: several threads may plan, train, evaluate and generate at the same time, with one session or several.
-/// Each call stays inside its own budget, and each training needs its own output directory. docs/api.md says what such
-/// calls share, and what the process then holds.
+/// Between calls it holds the model of its last generate() (see there). Each call stays inside its own budget, and each
+/// training needs its own output directory. docs/api.md says what such calls share, and what the process then holds.
 class Session {
  public:
   /// Internal.
@@ -236,10 +236,19 @@ class Session {
   /// called. Throws Refusal or Error (usage, format, run, stopped).
   Evaluation evaluate(const Options& options = {}, const Callbacks& callbacks = {}) const;
   /// `on_text` gets each piece of text, UTF-8 without split characters, and ends the generation by returning false.
-  /// With an empty prompt the text begins after the tokenizer's BOS token. Of the callbacks `note` is called. Throws
-  /// Refusal or Error (usage, format, run).
+  /// With an empty prompt the text begins after the tokenizer's BOS token. Of the callbacks `planned` and `note` are
+  /// called. Throws Refusal or Error (usage, format, run).
+  ///
+  /// The model stays planned and loaded for the session's next generate(), inside the session's budget; each text is
+  /// bitwise that of a fresh session. `planned` is called only if a call plans and loads: the first does, and a later
+  /// one whose options about the model or the machine are others, whose model's files were written since, or whose
+  /// prompt the budget does not hold beside the kept model. Any other call of the session frees what is kept before it
+  /// begins; so do release(), an exception while a text is made, and the end of the session's last copy. A call that
+  /// runs at the same time as another of the session loads for itself.
   Generation generate(const std::string& prompt, const Options& options = {},
                       const std::function<bool(std::string_view)>& on_text = {}, const Callbacks& callbacks = {}) const;
+  /// Frees the model that generate() keeps, if any. A call that is running is not affected.
+  void release() const;
 
  private:
   std::shared_ptr<const Impl> impl_;

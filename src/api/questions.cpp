@@ -40,6 +40,7 @@ Answer answer_of(PlanAnswer answer) { return {std::move(answer.json), std::move(
 Answer Session::ask(PlanQuestion question, const Options& options, const Callbacks& callbacks) const {
   return translating([&] {
     const SessionShare share;
+    const OtherCall call(impl_->kept);
     return answer_of(
         answer_to(question, AskedTraining(impl_->model, impl_->options, options, share, ForWhat::plan), callbacks));
   });

@@ -8,7 +8,6 @@
 #include "arguments/inference_options.h"
 #include "arguments/profile_options.h"
 #include "engine/evaluate.h"
-#include "engine/generate.h"
 #include "engine/merge.h"
 #include "engine/plan_training.h"
 #include "engine/quantize.h"
@@ -61,6 +60,7 @@ Evaluation evaluation_of(const EvaluationResult& result) {
   if (result.hits) out.accuracy = result.accuracy();
   return out;
 }
+
 // Of a call that works piece by piece and has no result before its end.
 WorkProgress progress_of(const Callbacks& callbacks) {
   if (!callbacks.progress && !callbacks.should_stop) return {};
@@ -70,7 +70,6 @@ WorkProgress progress_of(const Callbacks& callbacks) {
       throw Error(ErrorKind::stopped, fmt::format("stopped after {} of {}", done, total), "");
   };
 }
-
 
 TrainEvents events_of(const Callbacks& callbacks, RunControl& control) {
   TrainEvents events;
@@ -115,13 +114,14 @@ ModelFacts describe_model(const std::string& model) {
 }
 
 Session::Session(std::string model, Options options)
-    : impl_(std::make_shared<const Impl>(Impl{std::move(model), std::move(options)})) {
+    : impl_(std::make_shared<const Impl>(std::move(model), std::move(options))) {
   translating([&] { check_known(impl_->options); });
 }
 
 Plan Session::plan(const Options& options) const {
   return translating([&] {
     const SessionShare share;
+    const OtherCall call(impl_->kept);
     const AskedTraining asked(impl_->model, impl_->options, options, share, ForWhat::plan);
     const PlannedTraining planned = plan_training(asked.options(), asked.model());
     return plan_of(planned.search.plan, explanation(planned));
@@ -131,6 +131,7 @@ Plan Session::plan(const Options& options) const {
 Training Session::train(const Options& options, const Callbacks& callbacks) const {
   return translating([&]() -> Training {
     const SessionShare share;
+    const OtherCall call(impl_->kept);
     const AskedTraining asked(impl_->model, impl_->options, options, share, ForWhat::run);
     RunControl control;
     const TrainResult result = train_model(asked.options(), events_of(callbacks, control), control);
@@ -142,6 +143,7 @@ Training Session::train(const Options& options, const Callbacks& callbacks) cons
 Evaluation Session::evaluate(const Options& options, const Callbacks& callbacks) const {
   return translating([&] {
     const SessionShare share;
+    const OtherCall call(impl_->kept);
     const InferenceArguments arguments =
         inference_options(add_evaluate_options, impl_->model, impl_->options, options, share);
     const auto planned = [&](const headroom::Plan& plan) {
@@ -158,22 +160,33 @@ Generation Session::generate(const std::string& prompt, const Options& options,
                              const std::function<bool(std::string_view)>& on_text, const Callbacks& callbacks) const {
   return translating([&] {
     const SessionShare share;
+    GenerateCall call(impl_->kept);
     InferenceArguments arguments =
         inference_options(add_generate_options, impl_->model, impl_->options, options, share);
     arguments.generation.prompt.prompt = prompt;
     Generation out;
-    const auto keep = [&](std::string_view piece) {
+    GenerationEvents events;
+    events.text = [&](std::string_view piece) {
       out.text += piece;
       return !on_text || on_text(piece);
     };
-    const headroom::Generation made = generate_text(arguments.options, arguments.generation, keep, callbacks.note);
-    if (!made.feasible) throw_refusal(made.plan);
+    events.note = callbacks.note;
+    events.planned = [&](const headroom::Plan& plan) {
+      if (callbacks.planned) callbacks.planned(plan_of(plan));
+    };
+    const headroom::Generation made = call.generator().generate(arguments.options, arguments.generation, events);
+    if (!made.feasible) throw_refusal(*made.plan);
     out.ids = made.ids;
     out.finish_reason = made.stopped ? "stop" : "length";
     out.prompt_tokens = made.times.prompt_tokens;
     out.prompt_seconds = made.times.prompt_seconds, out.decode_seconds = made.times.decode_seconds;
     return out;
   });
+}
+
+void Session::release() const {
+  const SessionShare share;
+  impl_->kept.release();
 }
 
 MachineProfile profile(const Options& options, const std::function<void(double)>& progress,

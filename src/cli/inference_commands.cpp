@@ -48,14 +48,14 @@ void print_times(const Generation& generation) {
     return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
   };
   const GenerateTimes& times = generation.times;
-  const int64_t grammar = generation.plan.process.grammar + generation.plan.host_process.grammar;
+  const int64_t grammar = generation.plan->process.grammar + generation.plan->host_process.grammar;
   std::fflush(stdout);  // the text comes first
   print_note(fmt::format(
       "prompt: {} tokens in {:.3f} s, {:.1f} tokens/s; then {} tokens in {:.3f} s, {:.1f} tokens/s; arena {}, "
       "peak planned {}{}",
       times.prompt_tokens, times.prompt_seconds, rate(times.prompt_tokens, times.prompt_seconds), times.decoded_tokens,
       times.decode_seconds, rate(times.decoded_tokens, times.decode_seconds), format_bytes(generation.arena_high_water),
-      format_bytes(generation.plan.peak_bytes),
+      format_bytes(generation.plan->peak_bytes),
       grammar > 0 ? fmt::format(", grammar and masks {}", format_bytes(grammar)) : ""));
 }
 
@@ -82,8 +82,8 @@ int run_generate(InferenceArguments a) {
     std::fflush(stdout);
     return true;
   };
-  const Generation generation = generate_text(a.options, a.generation, show, notes_of(a));
-  if (!generation.feasible) return refuse(generation.plan);
+  const Generation generation = generate_text(a.options, a.generation, {show, notes_of(a), {}});
+  if (!generation.feasible) return refuse(*generation.plan);
   if (a.json)
     std::cout << Json{{"ids", generation.ids},
                       {"text", kept},

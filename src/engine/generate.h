@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,17 +24,25 @@ struct GenerationRequest {
 };
 
 struct Generation {
-  Plan plan;              // not feasible: nothing was run
-  bool feasible = false;  // false if the prompt cannot be encoded inside the budget, whatever the plan says
+  std::shared_ptr<const Plan> plan;  // not feasible: nothing was run
+  bool feasible = false;             // false if the prompt cannot be encoded inside the budget, whatever the plan says
   std::vector<int32_t> ids;
-  bool stopped = false;  // by the model or a stop text; else by the number of tokens, or by on_text
+  bool stopped = false;  // by the model or a stop text; else by the number of tokens, or by GenerationEvents::text
   GenerateTimes times;
   int64_t arena_high_water = 0;  // bytes
 };
 
-// `on_text` is called with each piece of text, complete characters only, and ends the generation by returning false.
-// Throws Error.
+// All optional. Called on the calling thread.
+struct GenerationEvents {
+  // Gets each piece of text, complete characters only, and ends the generation by returning false.
+  std::function<bool(std::string_view)> text;
+  Notes note;
+  // Gets the plan before the model is loaded by it, or before it is refused as not feasible.
+  std::function<void(const Plan&)> planned;
+};
+
+// One text; nothing stays loaded. Throws Error. TextGenerator (text_generator.h) gives several.
 Generation generate_text(const InferenceOptions& options, const GenerationRequest& request,
-                         const std::function<bool(std::string_view)>& on_text, const Notes& notes = {});
+                         const GenerationEvents& events = {});
 
 }  // namespace headroom

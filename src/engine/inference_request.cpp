@@ -1,5 +1,9 @@
 #include "engine/inference_request.h"
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "base/error.h"
 #include "engine/budget.h"
 #include "engine/device_facts.h"
@@ -40,13 +44,31 @@ void refuse_without_text(const ModelFiles& model) {
               "use the checkpoint of a causal language model");
 }
 
+namespace {
+
+DType kept_type(const PlanRequest& request) {
+  const Precision* const precision = narrow_precision_of(request);
+  return precision && !precision->keeps_fp32 ? precision->narrow : DType::f32;
+}
+
+}  // namespace
+
 Plan generation_plan(PlanRequest request, const ModelSpec& spec, const GenerationWork& work) {
   const int64_t positions = work.prompt_tokens + work.new_tokens;
   request.seq_length = positions;
-  const Precision* const precision = narrow_precision_of(request);
-  const DType cache = precision && !precision->keeps_fp32 ? precision->narrow : DType::f32;
+  const DType cache = kept_type(request);
   const auto build = [&](int64_t chunk) { return build_generation(spec, positions, chunk, cache); };
   return plan_generation(request, work, prompt_chunks(work.prompt_tokens), build);
+}
+
+Plan texts_plan(PlanRequest request, const ModelFiles& model, int64_t positions, std::span<const int64_t> chunks) {
+  request.seq_length = positions;
+  std::vector<std::string> programs;
+  for (size_t i = 0; i < chunks.size(); ++i) programs.push_back(prefill_program(chunks, i));
+  programs.push_back("decode");
+  book_prefills(request, model, static_cast<int64_t>(chunks.size()) - 1);
+  Graph graph = build_generation(model.spec, positions, chunks, kept_type(request));
+  return plan_texts(request, std::move(graph), programs, chunks.front());
 }
 
 }  // namespace headroom

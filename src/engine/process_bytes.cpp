@@ -154,10 +154,13 @@ void book_prepare(PlanRequest& request, const ModelFiles& model) {
   request.prepare.most = request.prepare.least + (chats ? ChatRenderer::kMostBytes - ChatRenderer::kLeastBytes : 0);
 }
 
+// The text, the buffers with which it was read, and the chat's rendering.
+int64_t prompt_bytes(const ModelFiles& model, int64_t text_bytes, int64_t chat_bytes) {
+  return 3 * text_bytes + (chat_bytes > 0 ? template_bytes(model) + chat_bytes : 0);
+}
+
 void book_prompt(PlanRequest& request, const ModelFiles& model, int64_t text_bytes, int64_t chat_bytes) {
-  // The text, and the buffers with which it was read.
-  const int64_t held =
-      3 * text_bytes + tokenizer_bytes(model) + (chat_bytes > 0 ? template_bytes(model) + chat_bytes : 0);
+  const int64_t held = tokenizer_bytes(model) + prompt_bytes(model, text_bytes, chat_bytes);
   request.prepare.least = request.prepare.most = before_arena(request, held);
 }
 
@@ -168,10 +171,14 @@ void book_server(PlanRequest& request, const ModelFiles& model, int64_t programs
   there.planner = align_up(programs * model.spec.layers * (kServingLayerBytes + adapters), 4096);
 }
 
-void book_encoding(PlanRequest& request, const Tokenizer& tokenizer, int64_t text_bytes) {
+int64_t encoding_bytes(const Tokenizer& tokenizer, int64_t text_bytes) {
   // A token covers at least one byte of the processed text; a growing list holds twice its contents, besides its copy.
   const int64_t ids = 3 * static_cast<int64_t>(sizeof(int32_t)) * tokenizer.pipeline().word_bytes_bound(text_bytes);
-  request.prepare.least += align_up(StreamEncoder::memory_bound(tokenizer, text_bytes) + ids, 4096);
+  return align_up(StreamEncoder::memory_bound(tokenizer, text_bytes) + ids, 4096);
+}
+
+void book_encoding(PlanRequest& request, const Tokenizer& tokenizer, int64_t text_bytes) {
+  request.prepare.least += encoding_bytes(tokenizer, text_bytes);
   request.prepare.most = request.prepare.least;
 }
 
@@ -190,6 +197,10 @@ void book_programs(const ProgramBytes& bytes, int64_t count, int64_t layers, con
   process.kernels += count * bytes.kernels;
   if (fp32_products) process.kernels += count * (bytes.product_kernels + (adapters ? bytes.adapter_kernels : 0));
 }
+
+// A smaller prefill beside the largest one.
+constexpr ProgramBytes kFurtherPrefill{kServingLayerBytes, kServingAdapterBytes, kFurtherLength.kernels,
+                                       kFurtherLength.product_kernels, kFurtherLength.adapter_kernels};
 
 // For a GPU's two page-locked batches for each program that reads the data: ids, labels, types and segments.
 int64_t pinned_batch_bytes(const PlanRequest& request) {
@@ -254,6 +265,14 @@ void book_process(PlanRequest& request, const ProcessBytes& process) {
   request.process = {};
   request.process.code = booked_context_bytes(request.profile);
   request.process.graphs = graph_bytes(request.facts);
+}
+
+void book_prefills(PlanRequest& request, const ModelFiles& model, int64_t further) {
+  ProcessBytes& there = request.facts.is_cpu() ? request.process : request.host_process;
+  const int64_t tables = there.planner;
+  book_programs(kFurtherPrefill, further, model.spec.layers, request, there);
+  request.prepare.least += there.planner - tables;  // the plan exists before the arena does
+  request.prepare.most += there.planner - tables;
 }
 
 void book_training(PlanRequest& request, const TrainOptions& options, const ModelFiles& model) {

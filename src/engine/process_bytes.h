@@ -41,5 +41,11 @@ void book_server(PlanRequest& request, const ModelFiles& model, int64_t programs
 int64_t file_bytes(const ModelFiles& model, const char* name);
 // Adds the memory for encoding so many bytes of text with a loaded tokenizer.
 void book_encoding(PlanRequest& request, const Tokenizer& tokenizer, int64_t text_bytes);
+// Adds the tables and kernels of so many further prefill programs of a generation.
+void book_prefills(PlanRequest& request, const ModelFiles& model, int64_t further);
+
+// The parts of book_prompt() and book_encoding() that a prompt takes beside a loaded tokenizer.
+int64_t prompt_bytes(const ModelFiles& model, int64_t text_bytes, int64_t chat_bytes);
+int64_t encoding_bytes(const Tokenizer& tokenizer, int64_t text_bytes);
 
 }  // namespace headroom

@@ -16,7 +16,8 @@ struct Account {
   std::mutex mutex;
   int64_t sessions = 0;      // currently inside
   int64_t caller_bytes = 0;  // when the last session began that was alone
-  int64_t engine_bytes = 0;  // left resident by earlier sessions
+  int64_t engine_bytes = 0;  // left resident by earlier sessions, with what is kept
+  int64_t kept_bytes = 0;    // of every KeptShare
 };
 
 Account& account() {
@@ -38,7 +39,19 @@ SessionShare::~SessionShare() {
   const std::lock_guard lock(all.mutex);
   if (--all.sessions > 0) return;
   ::malloc_trim(0);
-  all.engine_bytes = std::clamp<int64_t>(resident_bytes() - all.caller_bytes, 0, kPrepareCodeBytes);
+  all.engine_bytes = std::clamp<int64_t>(resident_bytes() - all.caller_bytes, 0, kPrepareCodeBytes + all.kept_bytes);
+}
+
+KeptShare::KeptShare(int64_t bytes) : bytes_(bytes) {
+  Account& all = account();
+  const std::lock_guard lock(all.mutex);
+  all.kept_bytes += bytes_;
+}
+
+KeptShare::~KeptShare() {
+  Account& all = account();
+  const std::lock_guard lock(all.mutex);
+  all.kept_bytes -= bytes_;
 }
 
 }  // namespace headroom

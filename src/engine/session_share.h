@@ -10,9 +10,9 @@ namespace headroom {
 // memory that the engine has left: pages of code and libraries, stacks, the allocator's heap. Every plan counts the
 // latter as `process.code`, so it is not counted again as the caller's.
 //
-// The engine's part is what earlier calls made resident, at most what every phase of a plan counts for it. While
-// another call runs, the resident set also holds its arena: a call that begins meanwhile uses the caller's bytes from
-// when nothing ran.
+// The engine's part is what earlier calls made resident, at most what every phase of a plan counts for it, and what
+// KeptShare counts. While another call runs, the resident set also holds its arena: a call that begins meanwhile uses
+// the caller's bytes from when nothing ran.
 //
 // Thread-safe.
 class SessionShare {
@@ -27,6 +27,21 @@ class SessionShare {
 
  private:
   int64_t caller_bytes_ = 0;
+};
+
+// Memory that a session keeps when its call ends: it is in that session's budget, and no call counts it as the
+// caller's. Made and ended while a SessionShare exists, which then sees what became resident and what was freed.
+// Thread-safe.
+class KeptShare {
+ public:
+  // A bound on it, without `process.code` and `process.caller`.
+  explicit KeptShare(int64_t bytes);
+  KeptShare(const KeptShare&) = delete;
+  KeptShare& operator=(const KeptShare&) = delete;
+  ~KeptShare();
+
+ private:
+  int64_t bytes_ = 0;
 };
 
 }  // namespace headroom
