@@ -56,9 +56,22 @@ class Interrupts {
   bool seen_ = false;
 };
 
+using OnPlan = std::function<void(const api::Plan&)>;
+using OnNote = std::function<void(const std::string&)>;
+using OnProgress = std::function<void(std::int64_t, std::int64_t)>;
+
+// Ctrl-C ends a call that has no result before its end: KeyboardInterrupt propagates through it.
+OnProgress interruptible(const OnProgress& on_progress) {
+  return [&on_progress](std::int64_t done, std::int64_t total) {
+    const py::gil_scoped_acquire held;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    if (on_progress) on_progress(done, total);
+  };
+}
+
 struct PythonCallbacks {
-  std::function<void(const api::Plan&)> on_plan;
-  std::function<void(const std::string&)> on_note;
+  OnPlan on_plan;
+  OnNote on_note;
   std::function<void(const api::Step&)> on_step;
   std::function<void(std::int64_t, const std::string&, const api::Evaluation&)> on_evaluation;
   std::function<void(std::int64_t, const std::string&)> on_save;
@@ -78,16 +91,28 @@ api::Training train(const api::Session& session, const api::Options& options, co
   return training;
 }
 
+api::Evaluation evaluate(const api::Session& session, const api::Options& options, const OnPlan& on_plan,
+                         const OnNote& on_note, const OnProgress& on_progress) {
+  api::Callbacks callbacks;
+  callbacks.planned = on_plan;
+  callbacks.note = on_note;
+  callbacks.progress = interruptible(on_progress);
+  return session.evaluate(options, callbacks);
+}
+
 api::Generation generate(const api::Session& session, const std::string& prompt, const api::Options& options,
-                         const std::function<bool(py::bytes)>& on_text) {
+                         const std::function<bool(py::bytes)>& on_text, const OnPlan& on_plan, const OnNote& on_note) {
   Interrupts interrupts;
+  api::Callbacks callbacks;
+  callbacks.planned = on_plan;
+  callbacks.note = on_note;
   const auto piece = [&](std::string_view text) {
     if (interrupts.pending()) return false;
     if (!on_text) return true;
     const py::gil_scoped_acquire held;
     return on_text(py::bytes(text.data(), text.size()));
   };
-  const api::Generation generation = session.generate(prompt, options, piece);
+  const api::Generation generation = session.generate(prompt, options, piece, callbacks);
   interrupts.raise_if_seen();
   return generation;
 }
@@ -103,6 +128,20 @@ api::MachineProfile profile(const api::Options& options, const std::function<voi
   return api::profile(options, progress, on_note);
 }
 
+void merge(const std::string& model, const std::string& adapter, const std::string& output_dir,
+           const std::string& save_dtype, std::int64_t memory_bytes, const OnProgress& on_progress) {
+  api::Callbacks callbacks;
+  callbacks.progress = interruptible(on_progress);
+  api::merge(model, adapter, output_dir, save_dtype, memory_bytes, callbacks);
+}
+
+void quantize(const std::string& model, const std::string& output_dir, const std::string& weights,
+              std::int64_t memory_bytes, const OnProgress& on_progress) {
+  api::Callbacks callbacks;
+  callbacks.progress = interruptible(on_progress);
+  api::quantize(model, output_dir, weights, memory_bytes, callbacks);
+}
+
 // Raises the exception classes of headroom.errors for the API's errors, with their attributes.
 void register_errors() {
   py::register_exception_translator([](std::exception_ptr pointer) {
@@ -114,7 +153,9 @@ void register_errors() {
                                                    refusal.minimum_bytes(), refusal.changes());
       PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
     } catch (const api::Error& error) {
-      constexpr const char* names[] = {"UsageError", "FormatError", "RunError", "BudgetError", "InternalError"};
+      // No callback of the package stops a call otherwise than by an exception.
+      constexpr const char* names[] = {"UsageError",  "FormatError",   "RunError",
+                                       "BudgetError", "InternalError", "Error"};
       const py::object made = py::module_::import("headroom.errors")
                                   .attr(names[static_cast<size_t>(error.kind())])(error.what(), error.remedy());
       PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
@@ -162,10 +203,11 @@ void bind_values(py::module_& m) {
       .def_readonly("perplexity", &api::Evaluation::perplexity)
       .def_readonly("targets", &api::Evaluation::targets)
       .def_readonly("accuracy", &api::Evaluation::accuracy);
-  py::class_<api::Training>(m, "Training")
+  py::class_<api::Training>(m, "Training", "How a training ended; steps are of the whole run.")
       .def_readonly("steps", &api::Training::steps)
+      .def_readonly("stopped", &api::Training::stopped)
       .def_readonly("output_dir", &api::Training::output_dir);
-  py::class_<api::Generation>(m, "Generation")
+  py::class_<api::Generation>(m, "Generation", "Generated text as UTF-8 without the prompt, and its times in seconds.")
       .def_property_readonly("text", [](const api::Generation& g) { return py::bytes(g.text); })
       .def_readonly("ids", &api::Generation::ids)
       .def_readonly("finish_reason", &api::Generation::finish_reason)
@@ -183,14 +225,14 @@ void bind_values(py::module_& m) {
       .def_readonly("name", &api::MachineProfile::name)
       .def_readonly("path", &api::MachineProfile::path)
       .def_readonly("json", &api::MachineProfile::json);
-  py::class_<api::Diagnosis>(m, "Diagnosis")
+  py::class_<api::Diagnosis>(m, "Diagnosis", "doctor's answer: a screen of text, every detail, one JSON object.")
       .def_readonly("screen", &api::Diagnosis::screen)
       .def_readonly("details", &api::Diagnosis::details)
       .def_readonly("json", &api::Diagnosis::json);
 }
 
 void bind_plan(py::module_& m) {
-  py::class_<api::Plan>(m, "Plan")
+  py::class_<api::Plan>(m, "Plan", "A plan of a run. Sizes in bytes, times in seconds.")
       .def_property_readonly("feasible", &api::Plan::feasible)
       .def_property_readonly("budget_bytes", &api::Plan::budget_bytes)
       .def_property_readonly("peak_bytes", &api::Plan::peak_bytes)
@@ -206,25 +248,21 @@ void bind_plan(py::module_& m) {
 }
 
 void bind_session(py::module_& m) {
-  py::class_<api::Session>(m, "Session")
+  py::class_<api::Session>(m, "Session", "A model and the options that its runs share.")
       .def(py::init<std::string, api::Options>())
       .def("plan", &api::Session::plan, Released())
       .def(
           "train",
-          [](const api::Session& session, const api::Options& options,
-             const std::function<void(const api::Plan&)>& on_plan,
-             const std::function<void(const std::string&)>& on_note,
+          [](const api::Session& session, const api::Options& options, const OnPlan& on_plan, const OnNote& on_note,
              const std::function<void(const api::Step&)>& on_step,
              const std::function<void(std::int64_t, const std::string&, const api::Evaluation&)>& on_evaluation,
              const std::function<void(std::int64_t, const std::string&)>& on_save) {
             return train(session, options, {on_plan, on_note, on_step, on_evaluation, on_save});
           },
           Released())
-      .def(
-          "evaluate",
-          [](const api::Session& session, const api::Options& options) { return session.evaluate(options); },
-          Released())
+      .def("evaluate", &evaluate, Released())
       .def("generate", &generate, Released())
+      .def("release", &api::Session::release, Released())
       .def("ask", &ask);
 }
 
@@ -239,8 +277,8 @@ PYBIND11_MODULE(_engine, m) {
   bind_session(m);
   m.def("describe_model", &api::describe_model, Released());
   m.def("profile", &profile, Released());
-  m.def("merge", &api::merge, Released());
-  m.def("quantize", &api::quantize, Released());
+  m.def("merge", &merge, Released());
+  m.def("quantize", &quantize, Released());
   m.def(
       "suggest_models",
       [](const std::string& directory, const api::Options& options) {

@@ -27,6 +27,7 @@ class Evaluation:
 
 class Training:
     steps: int
+    stopped: bool
     output_dir: str
 
 class Generation:
@@ -81,16 +82,39 @@ class Session:
         on_evaluation: Optional[Callable[[int, str, Evaluation], None]],
         on_save: Optional[Callable[[int, str], None]],
     ) -> Training: ...
-    def evaluate(self, options: Options) -> Evaluation: ...
-    def generate(self, prompt: str, options: Options, on_text: Optional[Callable[[bytes], bool]]) -> Generation: ...
+    def evaluate(
+        self,
+        options: Options,
+        on_plan: Optional[Callable[[Plan], None]],
+        on_note: Optional[Callable[[str], None]],
+        on_progress: Optional[Callable[[int, int], None]],
+    ) -> Evaluation: ...
+    def generate(
+        self,
+        prompt: str,
+        options: Options,
+        on_text: Optional[Callable[[bytes], bool]],
+        on_plan: Optional[Callable[[Plan], None]],
+        on_note: Optional[Callable[[str], None]],
+    ) -> Generation: ...
+    def release(self) -> None: ...
     def ask(self, question: str, options: Options, on_note: Optional[Callable[[str], None]]) -> str: ...
 
 def describe_model(model: str) -> ModelFacts: ...
 def profile(
     options: Options, on_progress: Optional[Callable[[float], None]], on_note: Optional[Callable[[str], None]]
 ) -> MachineProfile: ...
-def merge(model: str, adapter: str, output_dir: str, save_dtype: str, memory_bytes: int) -> None: ...
-def quantize(model: str, output_dir: str, weights: str, memory_bytes: int) -> None: ...
+def merge(
+    model: str,
+    adapter: str,
+    output_dir: str,
+    save_dtype: str,
+    memory_bytes: int,
+    on_progress: Optional[Callable[[int, int], None]],
+) -> None: ...
+def quantize(
+    model: str, output_dir: str, weights: str, memory_bytes: int, on_progress: Optional[Callable[[int, int], None]]
+) -> None: ...
 def suggest_models(directory: str, options: Options) -> str: ...
 def compare_plans(plan_a: str, plan_b: str) -> str: ...
 def explain(

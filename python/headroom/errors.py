@@ -1,14 +1,21 @@
 """What headroom's calls raise. str(error) names the wrong value and where it was found; error.remedy says what to do."""
+from __future__ import annotations
+
+from typing import Iterable
+
+from ._engine import Change
 
 
 class Error(Exception):
     """Base of the errors below."""
 
-    def __init__(self, message, remedy=""):
+    remedy: str
+
+    def __init__(self, message: str, remedy: str = "") -> None:
         super().__init__(message)
         self.remedy = remedy
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.args[0] + (f"\n  {self.remedy}" if self.remedy else "")
 
 
@@ -37,7 +44,11 @@ class Refusal(BudgetError):
 
     budget_bytes: the budget; minimum_bytes: the least budget that holds a plan; changes: options that need less memory (`Change`)."""
 
-    def __init__(self, message, remedy, budget_bytes, minimum_bytes, changes):
+    budget_bytes: int
+    minimum_bytes: int
+    changes: list[Change]
+
+    def __init__(self, message: str, remedy: str, budget_bytes: int, minimum_bytes: int, changes: Iterable[Change]) -> None:
         super().__init__(message, remedy)
         self.budget_bytes = budget_bytes
         self.minimum_bytes = minimum_bytes

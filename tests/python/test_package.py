@@ -1,6 +1,7 @@
 """headroom from Python: the command line's numbers, errors with figures, text as it arrives, Ctrl-C that saves."""
 import _thread
 import ast
+import inspect
 import json
 import os
 import pathlib
@@ -40,7 +41,7 @@ def test_a_refusal_carries_its_figures(model, data, tmp_path):
 def test_training_is_the_command_lines(model, data, tmp_path):
     steps, seen = [], []
     run = headroom.train(model, data, tmp_path / 'out', on_step=steps.append, on_plan=seen.append, on_note=str, **RUN)
-    assert run.steps == 3 and len(seen) == 1 and isinstance(seen[0], headroom.Plan)
+    assert run.steps == 3 and not run.stopped and len(seen) == 1 and isinstance(seen[0], headroom.Plan)
     subprocess.run([os.environ['HEADROOM'], 'train', '--model', model, '--data', data, '--output-dir', tmp_path / 'by-command', '--memory', '512MiB',
                     '--threads', '1', '--max-seq-length', '32', '--max-steps', '3', '--learning-rate', '1e-2'], check=True, capture_output=True)
     with open(tmp_path / 'by-command' / 'metrics.jsonl', encoding='utf-8') as text:
@@ -63,6 +64,55 @@ def test_text_comes_in_pieces(model):
     endless.close()
     with pytest.raises(headroom.Refusal):
         list(headroom.Model(model, memory='5MiB').generate('x'))
+
+
+def test_a_model_stays_loaded_from_one_text_to_the_next(model, data):
+    plans, greedy = [], {'max_new_tokens': 12, 'temperature': 0}
+    opened = headroom.Model(model, memory='512MiB', threads=1)
+    first = opened.write('line ', on_plan=plans.append, **greedy)
+    assert opened.write('line ', on_plan=plans.append, **greedy) == first
+    longer = opened.write('line 1764 of a text', on_plan=plans.append, **greedy)
+    assert len(plans) == 1 and isinstance(plans[0], headroom.Plan) and plans[0].peak_bytes <= 512 << 20
+    assert longer == headroom.Model(model, memory='512MiB', threads=1).write('line 1764 of a text', **greedy)
+    opened.evaluate(data, max_seq_length=32)
+    assert opened.write('line ', on_plan=plans.append, **greedy) == first and len(plans) == 2
+    opened.release()
+    assert opened.write('line ', on_plan=plans.append, **greedy) == first and len(plans) == 3
+
+
+def test_ctrl_c_ends_what_has_no_result_before_its_end(model, data, tmp_path):
+    headroom.train(model, data, tmp_path / 'adapter', lora_r=2, **RUN)
+    works = {'evaluate': lambda told: headroom.evaluate(model, data, memory='512MiB', max_seq_length=32, on_progress=told),
+             'merge': lambda told: headroom.merge(model, tmp_path / 'adapter', tmp_path / 'merged', on_progress=told),
+             'quantize': lambda told: headroom.quantize(model, tmp_path / 'codes', on_progress=told)}
+    for name, work in works.items():
+        told = []
+
+        def press(done, total):
+            told.append((done, total))
+            if done == 1:
+                _thread.interrupt_main()
+
+        with pytest.raises(KeyboardInterrupt):
+            work(press)
+        assert told[0][0] == 0 and told[-1][0] in (1, 2) and told[-1][0] < told[-1][1], name
+        told.clear()
+        assert [path.name for path in tmp_path.iterdir()] == ['adapter'], name
+    for name, work in works.items():
+        told = []
+        work(lambda done, total: told.append((done, total)))
+        assert told == [(done, told[-1][1]) for done in range(told[-1][1] + 1)], name
+
+
+def test_everything_public_is_annotated_and_described():
+    for of in (headroom.Model, headroom.Plan, headroom.doctor, headroom.doctor.Diagnosis):
+        for name, member in vars(of).items():
+            member = member.fget if isinstance(member, property) else member
+            if name.startswith('_') or not inspect.isfunction(member):
+                continue
+            assert 'return' in member.__annotations__ and member.__doc__, name
+    for made in (headroom.Training, headroom.Evaluation, headroom.Step, headroom._engine.Generation, headroom._engine.Diagnosis):
+        assert made.__doc__, made
 
 
 def test_errors_name_the_option(model, data):
