@@ -9,7 +9,6 @@
 #include "cli/command.h"
 #include "cli/messages.h"
 #include "cli/refuse.h"
-#include "data/token_cache_builder.h"
 #include "engine/evaluate.h"
 #include "engine/generate.h"
 #include "formats/json.h"
@@ -59,13 +58,13 @@ void print_times(const Generation& generation) {
       grammar > 0 ? fmt::format(", grammar and masks {}", format_bytes(grammar)) : ""));
 }
 
-// All of it, at most as much as a row of data may have, without the line break that ends the last line.
+// All of it, without the line break that ends the last line.
 std::string text_of_stdin() {
   std::string text;
   for (std::array<char, 4096> part{}; std::cin.read(part.data(), part.size()) || std::cin.gcount() > 0;) {
     text.append(part.data(), static_cast<size_t>(std::cin.gcount()));
-    if (text.size() > static_cast<size_t>(kRowLimitBytes))
-      throw Error(ErrorKind::usage, fmt::format("the prompt on stdin has more than {} bytes", kRowLimitBytes),
+    if (text.size() > static_cast<size_t>(kMostPromptBytes))
+      throw Error(ErrorKind::usage, fmt::format("the prompt on stdin has more than {} bytes", kMostPromptBytes),
                   "give only the part that the model should continue");
   }
   if (text.ends_with('\n')) text.pop_back();

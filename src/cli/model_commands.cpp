@@ -65,14 +65,13 @@ int run_info(const std::string& path) {
   fmt::print("training needs   at least {} in fp32, {} in bf16-mixed (AdamW, sequence {}, --memory)\n",
              format_least_bytes(least_budget_in(model, "32-true")),
              format_least_bytes(least_budget_in(model, "bf16-mixed")), std::min<int64_t>(512, spec.max_positions));
-  const std::string weights = format_bytes(parameter_count(spec) * 4);
-  if (spec.objective != Objective::language) {  // no text is generated, no keys and values are kept
+  const ServingNeeds needs = serving_needs(spec);
+  const std::string weights = format_bytes(needs.weight_bytes);
+  if (needs.token_bytes == 0)
     fmt::print("evaluating needs {} of weights in fp32\n", weights);
-    return 0;
-  }
-  const int64_t cache = 2 * spec.layers * spec.kv_heads * spec.head_dim * 4;
-  fmt::print("serving needs    {} of weights in fp32, and {} of cache per token of context\n", weights,
-             format_bytes(cache));
+  else
+    fmt::print("serving needs    {} of weights in fp32, and {} of cache per token of context\n", weights,
+               format_bytes(needs.token_bytes));
   return 0;
 }
 

@@ -1,6 +1,7 @@
 // The beginning and end of a text of `generate`: the prompt's tokens, and what stops it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,9 @@
 #include "weights/model_files.h"
 
 namespace headroom {
+
+// The longest prompt that is read from a stream.
+inline constexpr int64_t kMostPromptBytes = int64_t{16} << 20;
 
 struct PromptOptions {
   std::string prompt;  // empty: start with BOS

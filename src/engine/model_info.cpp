@@ -34,6 +34,12 @@ ModelInfo read_model_info(const ModelFiles& model) {
   return info;
 }
 
+ServingNeeds serving_needs(const ModelSpec& spec) {
+  const bool writes = spec.objective == Objective::language;
+  const int64_t bytes = dtype_bytes(DType::f32);
+  return {parameter_count(spec) * bytes, writes ? 2 * spec.layers * spec.kv_heads * spec.head_dim * bytes : 0};
+}
+
 int64_t least_budget_in(const ModelFiles& model, const std::string& precision) {
   TrainOptions options;
   options.model.path = model.config.source;

@@ -24,6 +24,13 @@ struct ModelInfo {
 // Reads headers, and loads the tokenizer. All empty for a bare config.json. Throws Error(format).
 ModelInfo read_model_info(const ModelFiles& model);
 
+// What serving a model in fp32 holds in any case.
+struct ServingNeeds {
+  int64_t weight_bytes = 0;
+  int64_t token_bytes = 0;  // keys and values of a token of context; 0 for a model that generates no text
+};
+ServingNeeds serving_needs(const ModelSpec& spec);
+
 // The least budget of training with the default options in a --precision, bytes. Throws Error(usage).
 int64_t least_budget_in(const ModelFiles& model, const std::string& precision);
 
