@@ -10,7 +10,7 @@
 #include "engine/generation_grammar.h"
 #include "planner/request.h"
 #include "tokenizer/tokenizer.h"
-#include "train/model_files.h"
+#include "weights/model_files.h"
 
 namespace headroom {
 
