@@ -56,7 +56,8 @@ Plan plan_generation(const PlanRequest& request, const GenerationWork& work, std
 
 Plan plan_texts(const PlanRequest& request, Graph graph, std::span<const std::string> programs, int64_t chunk) {
   check_untrained_pins(request);
-  const Variant variant{finished_generation(request, std::move(graph), programs, ProductRows::any, {}, true), 1, chunk, {}};
+  const Variant variant{
+      finished_generation(request, std::move(graph), programs, ProductRows::any, {}, true), 1, chunk, {}};
   return lay_out(request, variant, "decode");
 }
 
