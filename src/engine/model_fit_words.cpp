@@ -67,9 +67,8 @@ std::string models_json(const std::vector<ModelFit>& models) {
 
 std::string models_text(const std::vector<ModelFit>& models, const std::filesystem::path& directory,
                         int64_t budget_bytes) {
-  std::string out =
-      fmt::format("budget {}; best first: models that train in it, then models that only serve, the largest first\n",
-                  format_bytes(budget_bytes));
+  std::string out = fmt::format("budget {}; best first: those that train, then those that serve, by size\n",
+                                format_bytes(budget_bytes));
   out += fmt::format("{:<28} {:>7} {:>11} {:>9} {:>11} {:>9}\n", "model", "size", "train from", "step s", "serve from",
                      "tokens");
   for (const ModelFit& fit : models) out += model_row(fit, directory);

@@ -101,7 +101,7 @@ class Disk(DiskTest):
                 self.assert_refused(self.train_arguments("out", "--disk-memory", value), 2, part)
         if Path("/dev/shm").is_dir():
             with tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
-                self.assert_refused(self.train_arguments("out", "--disk-memory", f"{memory}:1GiB"), 2, "lies in memory")
+                self.assert_refused(self.train_arguments("out", "--disk-memory", f"{memory}:1GiB"), 2, "is in memory")
 
     def test_a_disk_that_is_too_small_is_refused_in_bytes(self):
         (self.root / "wide.json").write_text(json.dumps({**json.loads((self.root / "config.json").read_text()), "vocab_size": 20000, "hidden_size": 256, "intermediate_size": 512}))

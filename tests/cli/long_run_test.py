@@ -68,7 +68,7 @@ class LongRun(ProgramTest):
         errors = child.stderr.read().decode()
         child.stderr.close()
         if os.stat("/var/tmp").st_dev == os.stat("/dev/shm").st_dev:
-            self.skipTest("every place for temporary files lies in memory")
+            self.skipTest("every place for temporary files is in memory")
         self.assertEqual(child.returncode, 0, errors)
         self.assertTrue(seen)
         for status in seen:

@@ -105,7 +105,7 @@ class Precision(ProgramTest):
         self.assert_refused([*train, "--fp16-loss-scale", "8"], 2, "--fp16-loss-scale", "--precision 16-mixed")
         self.assert_refused([*train, "--precision", "16-true", "--technique", "fp16-mixed=on"], 2, "fp16-mixed")
         self.assert_refused([*train, "--precision", "16-mixed", "--technique", "fused-optimizer=on", "--max-grad-norm", "0"], 2,
-                            "fused-optimizer", "not finite")
+                            "fused-optimizer", "non-finite")
         self.assert_refused([*train, "--precision", "16-mixed", "--fp16-preset", "apex"], 2, "--fp16-preset")
 
     def test_the_plan_says_what_fp16_costs(self):

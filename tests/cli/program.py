@@ -112,7 +112,7 @@ class DiskTest(ProgramTest):
         super().setUpClass()
         kind = subprocess.run(["stat", "-f", "-c", "%T", cls.root], capture_output=True, text=True, check=True).stdout.strip()
         if kind in ("tmpfs", "ramfs"):
-            raise unittest.SkipTest("the directory for temporary files lies in memory")
+            raise unittest.SkipTest("the directory for temporary files is in memory")
         cls.scratch = cls.root / "scratch"
         cls.scratch.mkdir()
 

@@ -122,7 +122,7 @@ class ServeBelow(DiskTest):
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertNotIn("listening", done.stdout)
         self.assertIn("scratch", done.stderr)
-        self.assertNotIn("listening", self.assert_refused([*command, "--disk-memory", "/dev/shm:1GiB"], 2, "lies in memory").stdout)
+        self.assertNotIn("listening", self.assert_refused([*command, "--disk-memory", "/dev/shm:1GiB"], 2, "is in memory").stdout)
         self.assert_refused(command, 2, "--disk-memory DIR:BYTES")
         self.assert_refused([*command, *self.disk(), "--technique", "offload-optimizer=on"], 2, "offload-optimizer")
 

@@ -70,7 +70,7 @@ class ServeParking(ProgramTest):
         done = self.call("serve", "--model", "model", "--memory", "128MiB", "--port", "0", *SIZES, "--disk-memory",
                          "/dev/shm:4MiB")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("lies in memory", done.stderr)
+        self.assertIn("is in memory", done.stderr)
         self.assertNotIn("listening", done.stdout)
 
 

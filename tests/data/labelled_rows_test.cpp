@@ -111,7 +111,7 @@ TEST_F(LabelledRows, NamesAndNumbersMeanClasses) {
   refused("d.jsonl", R"({"prompt":"a","completion":"b"})", "a row of {prompt, completion}: the model classifies");
   refused("d.txt", "a", "d.txt is text without labels", ErrorKind::usage);
   options_.max_seq_length = 2;
-  refused("d.tsv", "a\t1", "--max-seq-length 2 leaves no room for text beside 2 special tokens", ErrorKind::usage);
+  refused("d.tsv", "a\t1", "--max-seq-length 2 leaves no room for text besides 2 special tokens", ErrorKind::usage);
 }
 
 TEST_F(LabelledRows, Tables) {

@@ -35,7 +35,7 @@ TEST_F(TemporaryPlace, IsNeverInMemory) {
   if (!lies_in_memory("/dev/shm") || ::access("/dev/shm", W_OK) != 0) GTEST_SKIP() << "no tmpfs that can be written";
   set("/dev/shm");
   if (lies_in_memory("/var/tmp")) {
-    expect_error(ErrorKind::usage, "/dev/shm lies in memory", [] { temporary_place_on_disk("/dev/shm", "a test"); });
+    expect_error(ErrorKind::usage, "/dev/shm is in memory", [] { temporary_place_on_disk("/dev/shm", "a test"); });
     return;
   }
   EXPECT_EQ(temporary_place_on_disk("/dev/shm", "a test"), "/var/tmp");

@@ -41,24 +41,19 @@ class SlicedLoss : public ::testing::TestWithParam<Case> {
     const auto expected = op_test::run_op(op, inputs, whole, plain).outputs;
     attrs.set("chunk", GetParam().chunk);
     int compared = 0;
-    for (const char* implementation : {"amx", "onednn", "simd"})
-      for (const InstructionSet set : {instruction_set(), InstructionSet::avx2, InstructionSet::avx512_bf16}) {
-        if (instruction_set() < set) continue;
-        RunOptions options;
-        options.only = implementation;
-        options.facts.capabilities = capabilities_of(set);
-        if (!op_test::accepts(op, inputs, attrs, implementation, options.facts)) continue;
-        SCOPED_TRACE(fmt::format("{} {} {}", op, implementation, instruction_set_name(set)));
-        const auto found = op_test::run_op(op, inputs, attrs, options).outputs;
-        const size_t sums = gradient ? 1 : 0;
-        EXPECT_NEAR(found[sums].at(0), expected[sums].at(0), 3e-5 * expected[sums].at(0));
-        for (int64_t i = 1; i < expected[sums].count(); ++i) EXPECT_EQ(found[sums].at(i), expected[sums].at(i));
-        for (size_t i = 0; i < expected.size(); ++i)
-          if (i != sums) op_test::expect_close(found[i], expected[i], least, share);
-        const auto again = op_test::run_op(op, inputs, attrs, options).outputs;
-        for (size_t i = 0; i < expected.size(); ++i) op_test::expect_same_bytes(again[i], found[i]);
-        ++compared;
-      }
+    for (const char* implementation : {"amx", "onednn", "simd"}) {
+      if (!op_test::accepts(op, inputs, attrs, implementation)) continue;
+      SCOPED_TRACE(fmt::format("{} {}", op, implementation));
+      RunOptions options;
+      options.only = implementation;
+      const auto found = op_test::run_op(op, inputs, attrs, options).outputs;
+      const size_t sums = gradient ? 1 : 0;
+      EXPECT_NEAR(found[sums].at(0), expected[sums].at(0), 3e-5 * expected[sums].at(0));
+      for (int64_t i = 1; i < expected[sums].count(); ++i) EXPECT_EQ(found[sums].at(i), expected[sums].at(i));
+      for (size_t i = 0; i < expected.size(); ++i)
+        if (i != sums) op_test::expect_close(found[i], expected[i], least, share);
+      ++compared;
+    }
     EXPECT_GT(compared, 0);
   }
 };

@@ -142,7 +142,7 @@ class Injection:
         """Runs it; returns whether it can run here."""
         self.reset(case)
         done = self.call(case.command)
-        if done.returncode == 2 and "lies in memory" in done.stderr:
+        if done.returncode == 2 and "is in memory" in done.stderr:
             print(f"{case.name}: left out: {done.stderr.splitlines()[0]}")
             return False
         if done.returncode:

@@ -150,7 +150,7 @@ TEST_P(Offload, IsBitwiseThePlainRunAtEveryDepth) {
 
 TEST_P(Offload, OnDiskIsBitwiseThePlainRun) {
   const TemporaryDirectory directory;
-  if (!is_on_disk(directory)) GTEST_SKIP() << directory.path() << " lies in memory";
+  if (!is_on_disk(directory)) GTEST_SKIP() << directory.path() << " is in memory";
   write_tiny_model(directory, GetParam().config);
   const TrainOptions options = options_of(GetParam(), directory);
   expect_bitwise(run(options, directory / "cache.bin", 0), options, Tier::disk, directory);
@@ -159,7 +159,7 @@ TEST_P(Offload, OnDiskIsBitwiseThePlainRun) {
 // Each offload has its own tier, the host or the disk.
 TEST_P(Offload, InSeveralTiersIsBitwiseThePlainRun) {
   const TemporaryDirectory directory;
-  if (!is_on_disk(directory)) GTEST_SKIP() << directory.path() << " lies in memory";
+  if (!is_on_disk(directory)) GTEST_SKIP() << directory.path() << " is in memory";
   write_tiny_model(directory, GetParam().config);
   const TrainOptions options = options_of(GetParam(), directory);
   const Outcome plain = run(options, directory / "cache.bin", 0);
