@@ -1,4 +1,4 @@
-"""Writable data of the engine's libraries that does not belong to a session: each variable must be listed here with the reason.
+"""Writable data of the engine's and doctor's libraries that does not belong to a session: each variable must be listed here with the reason.
 
 Usage: globals_test.py FOLDER     FOLDER: a build folder, whose libheadroom_*.a are read
 """
@@ -10,13 +10,16 @@ import sys
 # Created once, guarded by the compiler, and then constant: any thread may read them.
 MADE_ONCE = ('ops()::registry', 'backends()::built', 'devices()::built', 'elementwise_rows()::rows', 'update_rows()::rows', 'optimizers()::registry', 'cpu_kernels()::kernels', 'Attrs::items[abi:cxx11]() const::none', 'onednn_engine()::engine',
              'instruction_set()::usable', 'tiles_permitted()::permitted', 'evict_tensor(headroom::TensorView const&)::unordered',
-             'usual_size()::first', 'libgomp()::functions')
+             'usual_size()::first', 'libgomp()::functions',
+             # doctor's
+             'CommandReader::word(unsigned long) const::kNone', 'phase_rules()::rules', 'recognisers()::table', 'rows_by_word()::rows',
+             'triggers()::scan', 'ResourceReader::words()::words', 'log_filter()::filter', 'known_gpus()::table', 'usual_values()::values')
 # Per thread.
 OF_A_THREAD = ('usual_size()::size', 'team_size()::size', 'place()::here', 'look_for_neighbours(headroom::team::SpinRule&)::before', 'mode_of_thread')
 # Shared on purpose, each with a lock or atomics.
 SHARED = ('account()::instance', 'the_team()::team')
-# Not part of the engine: the command line, doctor's tables, report pages and the load generator.
-BESIDE = re.compile(r'libheadroom_(cli|doctor|report|bench_serve)|cuda')
+# Not part of the public API: the command line, report pages and the load generator; and CUDA's libraries.
+BESIDE = re.compile(r'libheadroom_(cli|report|bench_serve)|cuda')
 SECTION = re.compile(r'\.(data|bss|tdata|tbss)(?!\.rel\.ro)')
 
 
