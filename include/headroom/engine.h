@@ -239,12 +239,13 @@ class Session {
   /// With an empty prompt the text begins after the tokenizer's BOS token. Of the callbacks `planned` and `note` are
   /// called. Throws Refusal or Error (usage, format, run).
   ///
-  /// The model stays planned and loaded for the session's next generate(), inside the session's budget; each text is
-  /// bitwise that of a fresh session. `planned` is called only if a call plans and loads: the first does, and a later
-  /// one whose options about the model or the machine are others, whose model's files were written since, or whose
-  /// prompt the budget does not hold beside the kept model. Any other call of the session frees what is kept before it
-  /// begins; so do release(), an exception while a text is made, and the end of the session's last copy. A call that
-  /// runs at the same time as another of the session loads for itself.
+  /// On a CPU the model stays planned and loaded for the session's next generate(), inside the session's budget, unless
+  /// weights are on a disk for want of room; each text is bitwise that of a fresh session. `planned` is called only if
+  /// a call plans and loads: the first does, and a later one whose options about the model or the machine are others,
+  /// whose model's files were replaced since, whose tokens the plan has no positions for, or whose prompt the budget
+  /// does not hold beside the kept model (docs/api.md has the whole list). Any other call of the session frees what is
+  /// kept before it begins; so do release(), an exception while a text is made, and the end of the session's last copy.
+  /// A call that runs at the same time as another of the session loads for itself.
   Generation generate(const std::string& prompt, const Options& options = {},
                       const std::function<bool(std::string_view)>& on_text = {}, const Callbacks& callbacks = {}) const;
   /// Frees the model that generate() keeps, if any. A call that is running is not affected.

@@ -91,13 +91,14 @@ class Model:
         return self._session.evaluate(pairs({"data": data, **options}), _with_plan(on_plan), on_note, on_progress)
 
     def generate(self, prompt: str, *, on_plan: OnPlan = None, on_note: OnNote = None, **options: Any) -> Iterator[str]:
-        """An iterator over pieces of text as they are generated. Closing it ends the generation. Raises Refusal at the
+        """An iterator over pieces of text as they are generated. Closing it ends the generation at the next piece. Raises Refusal at the
         first piece where the budget is too small.
 
-        The model stays planned and loaded for the next text, inside the budget, until plan(), train(), evaluate(), a
-        question about plans or release() is called, or the Model is gone. on_plan(Plan) is called, from another thread, only if the model is planned and loaded:
-        for the first text, and again if options about the model or the machine are others, if the model's files were
-        written since, or if the budget does not hold the loaded model and the prompt. on_note(str) gets lines of text for
+        On a CPU the model stays planned and loaded for the next text, inside the budget, until plan(), train(),
+        evaluate(), a question about plans or release() is called, or the Model is gone. on_plan(Plan) is called, from
+        another thread, only if the model is planned and loaded: for the first text, and again if options about the model
+        or the machine are others, if the model's files were replaced since, if the text is longer than the plan has
+        positions for, or if the budget does not hold the loaded model and the prompt. on_note(str) gets lines of text for
         people, from another thread."""
         return _stream(self._session, prompt, pairs(options), _with_plan(on_plan), on_note)
 

@@ -35,8 +35,9 @@ OtherCall::OtherCall(KeptGenerator& kept) : kept_(kept) {
   if (kept_.begin_call()) ::malloc_trim(0);  // after what was kept is freed
 }
 
-GenerateCall::GenerateCall(KeptGenerator& kept) : kept_(kept), generator_(kept.begin_call()) {
-  if (!generator_) generator_ = std::make_unique<TextGenerator>(TextGenerator::Texts::many);
+GenerateCall::GenerateCall(KeptGenerator& kept)
+    : kept_(kept), generator_(std::make_unique<TextGenerator>(TextGenerator::Texts::many)) {
+  if (std::unique_ptr<TextGenerator> held = kept.begin_call()) generator_ = std::move(held);
 }
 
 }  // namespace headroom::api

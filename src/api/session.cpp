@@ -121,7 +121,8 @@ Session::Session(std::string model, Options options)
 Plan Session::plan(const Options& options) const {
   return translating([&] {
     const SessionShare share;
-    const OtherCall call(impl_->kept);
+    const std::shared_ptr<const Impl> held = impl_;  // a callback may drop the session
+    const OtherCall call(held->kept);
     const AskedTraining asked(impl_->model, impl_->options, options, share, ForWhat::plan);
     const PlannedTraining planned = plan_training(asked.options(), asked.model());
     return plan_of(planned.search.plan, explanation(planned));
@@ -131,7 +132,8 @@ Plan Session::plan(const Options& options) const {
 Training Session::train(const Options& options, const Callbacks& callbacks) const {
   return translating([&]() -> Training {
     const SessionShare share;
-    const OtherCall call(impl_->kept);
+    const std::shared_ptr<const Impl> held = impl_;  // a callback may drop the session
+    const OtherCall call(held->kept);
     const AskedTraining asked(impl_->model, impl_->options, options, share, ForWhat::run);
     RunControl control;
     const TrainResult result = train_model(asked.options(), events_of(callbacks, control), control);
@@ -143,7 +145,8 @@ Training Session::train(const Options& options, const Callbacks& callbacks) cons
 Evaluation Session::evaluate(const Options& options, const Callbacks& callbacks) const {
   return translating([&] {
     const SessionShare share;
-    const OtherCall call(impl_->kept);
+    const std::shared_ptr<const Impl> held = impl_;  // a callback may drop the session
+    const OtherCall call(held->kept);
     const InferenceArguments arguments =
         inference_options(add_evaluate_options, impl_->model, impl_->options, options, share);
     const auto planned = [&](const headroom::Plan& plan) {
@@ -160,7 +163,8 @@ Generation Session::generate(const std::string& prompt, const Options& options,
                              const std::function<bool(std::string_view)>& on_text, const Callbacks& callbacks) const {
   return translating([&] {
     const SessionShare share;
-    GenerateCall call(impl_->kept);
+    const std::shared_ptr<const Impl> held = impl_;  // a callback may drop the session
+    GenerateCall call(held->kept);
     InferenceArguments arguments =
         inference_options(add_generate_options, impl_->model, impl_->options, options, share);
     arguments.generation.prompt.prompt = prompt;

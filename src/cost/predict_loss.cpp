@@ -64,22 +64,12 @@ double wide_chunks(const LossCall& loss, const Profile& profile) {
   return seconds + flops / product_rate(profile, kWeightGradientRates, loss.how, shape);
 }
 
-// Seconds for one chunk of fewer rows than kWideLossChunk. They grow linearly with the rows, from the time to move the
-// weight for each product and the sums of its gradient both ways.
-double thin_chunk(const LossCall& loss, const Profile& profile) {
-  const auto weight = static_cast<double>(loss.vocabulary * loss.hidden);
-  LossCall wide = loss;
-  wide.rows = wide.chunk = kWideLossChunk;
-  const double most = wide_chunks(wide, profile);
-  const double reads = (loss.gradient ? 2 : 1) * static_cast<double>(dtype_bytes(loss.how.dtype));
-  const double least = std::min(most, weight * (reads + (loss.trains ? 8 : 0)) / profile.copy_bytes_per_second);
-  return least + (most - least) * static_cast<double>(loss.chunk) / static_cast<double>(kWideLossChunk);
-}
-
-// A measured loss in slices.
-const ProductSample* sliced_sample(const LossCall& loss, const Profile& profile) {
-  if (!loss.gradient) return nullptr;
+// A measured call with the gradient whose chunks had fewer rows than kWideLossChunk: in slices of the vocabulary, or
+// where the device has bf16 tiles, in bf16, by chunks of these rows.
+const ProductSample* thin_sample(const LossCall& loss, const Profile& profile, bool sliced) {
   const DType dtype = measured_dtype(profile, loss.how.dtype);
+  const bool was_sliced = !(profile.facts.has_bf16_tiles() && dtype == DType::bf16);
+  if (!loss.gradient || sliced != was_sliced) return nullptr;
   for (const ProductSample& sample : profile.products)
     if (sample.op == kLossGradientRates.key && sample.dtype == dtype && sample.multiply == loss.how.multiply &&
         sample.rows < kWideLossChunk)
@@ -87,15 +77,45 @@ const ProductSample* sliced_sample(const LossCall& loss, const Profile& profile)
   return nullptr;
 }
 
-// Seconds for all rows in slices of the vocabulary: at the measured rate, which counts three products and the softmax,
-// or as chunks of so many rows with one more product.
-double in_slices(const LossCall& loss, const Profile& profile) {
-  if (const ProductSample* sample = sliced_sample(loss, profile))
-    return 3 * flops_of({loss.rows, loss.vocabulary, loss.hidden}) / sample->flops_per_second * loss.sliced_products() /
-           4;
+// Seconds to read the weight for `reads` products of a chunk, and the sums of its gradient both ways.
+double moving_seconds(const LossCall& loss, const Profile& profile, double reads) {
+  const double element = static_cast<double>(dtype_bytes(loss.how.dtype));
+  return static_cast<double>(loss.vocabulary * loss.hidden) * (reads * element + (loss.trains ? 8 : 0)) /
+         profile.copy_bytes_per_second;
+}
+
+// Seconds for one chunk of fewer rows than kWideLossChunk. They grow linearly with the rows, from those of the measured
+// thin chunk, or if there is none from the time to move what it reads and writes.
+double thin_chunk(const LossCall& loss, const Profile& profile) {
   LossCall wide = loss;
-  wide.chunk = loss.sliced_rows;
-  return wide_chunks(wide, profile) * loss.sliced_products() / loss.products();
+  wide.rows = wide.chunk = kWideLossChunk;
+  const double most = wide_chunks(wide, profile);
+  int64_t rows = 0;
+  double least = moving_seconds(loss, profile, loss.gradient ? 2 : 1);
+  if (const ProductSample* thin = thin_sample(loss, profile, false)) {
+    rows = thin->rows;
+    least = loss.products() * flops_of({rows, loss.vocabulary, loss.hidden}) / thin->flops_per_second;
+  }
+  least = std::min(least, most);
+  const auto share =
+      static_cast<double>(std::max<int64_t>(0, loss.chunk - rows)) / static_cast<double>(kWideLossChunk - rows);
+  return least + (most - least) * share;
+}
+
+// Seconds for all rows in slices of the vocabulary, `groups` times as many as are processed together: at the measured
+// rate, which counts three products of four, or as chunks of these rows with one more product; at least the time to
+// move the weight and its sums for each group.
+double in_slices(const LossCall& loss, const Profile& profile, double groups) {
+  const double least = groups * moving_seconds(loss, profile, loss.gradient ? 3 : 1);
+  if (const ProductSample* sample = thin_sample(loss, profile, true)) {
+    const double three = 3 * flops_of({loss.rows, loss.vocabulary, loss.hidden}) / sample->flops_per_second;
+    return std::max(least, three * loss.sliced_products() / 4);
+  }
+  LossCall group = loss;
+  group.chunk = loss.sliced_rows;
+  const double chunks =
+      group.chunk < kWideLossChunk ? groups * thin_chunk(group, profile) : wide_chunks(group, profile);
+  return std::max(least, chunks * loss.sliced_products() / loss.products());
 }
 
 // Every chunk, or all rows of a slice, round a wide weight.
@@ -106,7 +126,8 @@ double on_cpu(const LossCall& loss, const Profile& profile) {
   const auto chunks = static_cast<double>((loss.rows + together - 1) / together);
   const double weight_bytes = 4.0 * static_cast<double>(loss.vocabulary * loss.hidden);
   const double rounding = loss.rounds ? chunks * weight_bytes / profile.stream_bytes_per_second : 0;
-  if (sliced) return rounding * loss.sliced_products() / loss.products() + in_slices(loss, profile);
+  // The gradient's slices are rounded for three products, a chunk for two.
+  if (sliced) return rounding * (loss.gradient ? 1.5 : 1) + in_slices(loss, profile, chunks);
   return rounding + (loss.chunk < kWideLossChunk ? chunks * thin_chunk(loss, profile) : wide_chunks(loss, profile));
 }
 

@@ -1,8 +1,11 @@
 #include "engine/file_versions.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -11,12 +14,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// What a model, its tokenizer and its adapter are read from.
+bool is_read(const fs::path& file) {
+  constexpr std::string_view kEndings[] = {".json", ".safetensors", ".gguf", ".jinja", ".txt", ".model"};
+  return std::find(std::begin(kEndings), std::end(kEndings), file.extension().string()) != std::end(kEndings);
+}
+
+// A file that is replaced has another number or was changed later, even if its size and the time of its content agree.
 void add_line(const fs::path& file, std::vector<std::string>& lines) {
-  std::error_code missing, unsized, untimed;
-  if (!fs::is_regular_file(file, missing)) return;
-  const auto bytes = fs::file_size(file, unsized);
-  const auto changed = fs::last_write_time(file, untimed).time_since_epoch().count();
-  if (!unsized && !untimed) lines.push_back(fmt::format("{} {} {}\n", file.string(), bytes, changed));
+  struct ::stat found {};
+  if (!is_read(file) || ::stat(file.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) return;
+  lines.push_back(fmt::format("{} {} {} {} {}.{} {}.{}\n", file.string(), found.st_dev, found.st_ino, found.st_size,
+                              found.st_mtim.tv_sec, found.st_mtim.tv_nsec, found.st_ctim.tv_sec,
+                              found.st_ctim.tv_nsec));
 }
 
 }  // namespace

@@ -7,8 +7,9 @@
 
 namespace headroom {
 
-// Names, sizes and times of change of the files in each folder, not below it; a file stands for itself. What cannot be
-// read, or is missing, has no line.
+// Names, numbers, sizes and times of the files in each folder, not below it, that a model, its tokenizer and its
+// adapter are read from (by the endings of their names); a file stands for itself. What cannot be read, or is missing,
+// has no line.
 std::string file_versions(std::span<const std::filesystem::path> places);
 
 }  // namespace headroom

@@ -52,6 +52,8 @@ class OpenedModel {
   std::unique_ptr<Device> open_device_for(const Plan& plan, const std::string& unit) const;
   // Passes on the device's notes once kernels are prepared; then loads the weights and the adapter, and runs "load".
   void load(Executor& executor, const LoraOptions& lora) const;
+  // Frees the function that gets the notes; there are none from then on.
+  void forget_notes() { notes_ = nullptr; }
 
  private:
   void note(const std::string& text) const {

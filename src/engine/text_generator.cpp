@@ -99,7 +99,8 @@ class TextGenerator::Model {
     const int64_t tokens = work.prompt_tokens + work.new_tokens, wanted = prompt_chunks(work.prompt_tokens).front();
     plan_ = std::make_shared<const Plan>(generation_plan(request, files().spec, work));
     shape_ = {tokens, {plan_->choices.integer("loss_chunk_rows")}, wanted};
-    if (texts == Texts::one || !plan_->feasible || !describe_placement(*plan_).empty()) return;
+    stays_ = texts == Texts::many && plan_->feasible && plan_->facts.is_cpu() && describe_placement(*plan_).empty();
+    if (!stays_) return;
     const TextShape roomy = roomy_shape(files().spec, tokens);
     auto for_many = std::make_shared<const Plan>(texts_plan(request, files(), roomy.positions, roomy.chunks));
     if (!for_many->feasible) return;
@@ -108,13 +109,19 @@ class TextGenerator::Model {
   }
   const std::shared_ptr<const Plan>& plan() const { return plan_; }
 
+  // Whether it may be used for another text. Not on a GPU, where other calls of the process take what it holds for the
+  // driver's; nor with weights below, as where they are depends on the text.
+  bool stays() const { return stays_; }
+
   // Loads by the plan, which is feasible.
-  void load(const Tokenizer& tokenizer, const LoraOptions& lora, Texts texts) {
+  void load(const Tokenizer& tokenizer, const LoraOptions& lora) {
     tokenizer_ = tokenizer;
     device_ = opened_.open_device_for(*plan_, "each token");
     executor_.emplace(*plan_, *device_, nullptr);
     opened_.load(*executor_, lora);
-    if (texts == Texts::many) kept_.emplace(kept_bytes());
+    opened_.forget_notes();  // they are the call's
+    stays_ = stays_ && versions_ == versions_now();
+    if (stays_) kept_.emplace(kept_bytes());
   }
 
   // Whether it is what loading it again would give.
@@ -147,7 +154,13 @@ class TextGenerator::Model {
     TextOf text(asked.stops, *tokenizer_, events.text);
     bool wanted = true;
     out.ids = generate_tokens(
-        *executor_, *prompt.ids, options, [&](int32_t token) { return wanted = text.add(token); }, &out.times);
+        *executor_, *prompt.ids, options,
+        [&](int32_t token) {
+          wanted = text.add(token);
+          enter_thread();  // the caller's function may have made a call with another team
+          return wanted;
+        },
+        &out.times);
     text.finish();
     out.stopped = text.stopped() || (wanted && static_cast<int64_t>(out.ids.size()) < new_tokens) ||
                   (matcher && matcher->must_end());
@@ -179,10 +192,11 @@ class TextGenerator::Model {
   }
 
   const InferenceOptions options_;
-  const OpenedModel opened_;
+  OpenedModel opened_;
   const std::string versions_;
   const int usable_threads_;
   TextShape shape_;
+  bool stays_ = false;
   std::shared_ptr<const Plan> plan_;
   std::optional<Tokenizer> tokenizer_;
   std::unique_ptr<Device> device_;
@@ -239,14 +253,14 @@ Generation TextGenerator::generate_first(const InferenceOptions& options, const 
     refused.plan = model->plan();
     return refused;
   }
-  model->load(*prompt.tokenizer, requested_lora(request), texts_);
+  model->load(*prompt.tokenizer, requested_lora(request));
   return run(std::move(model), asked, prompt, new_tokens, events);
 }
 
 Generation TextGenerator::run(std::unique_ptr<Model> model, const GenerationRequest& asked,
                               const PreparedPrompt& prompt, int64_t new_tokens, const GenerationEvents& events) {
   Generation out = model->run(asked, prompt, new_tokens, events);
-  if (texts_ == Texts::many) model_ = std::move(model);
+  if (model->stays()) model_ = std::move(model);
   return out;
 }
 

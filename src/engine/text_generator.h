@@ -10,8 +10,8 @@
 
 namespace headroom {
 
-// Each text has the ids that generate_text() gives, bit for bit. The model that a text was made with is used again for
-// the next one if
+// Each text has the ids that generate_text() gives, bit for bit. The model that a text was made with, on a CPU and with
+// all weights in its memory, is used again for the next one if
 // - the options are the same, and so are the model's files and the threads that the process may use;
 // - what it is planned for holds prompt and new tokens, and reads the prompt in the chunks of a plan for it alone: sums
 //   over other numbers of rows may differ in their last bits;
@@ -30,8 +30,8 @@ class TextGenerator {
   // While a SessionShare exists, if a model is loaded (engine/session_share.h).
   ~TextGenerator();
 
-  // GenerationEvents::planned is called only if a model is planned. An exception while a text is made, one of the
-  // events' included, frees the model. Throws Error.
+  // GenerationEvents::planned is called only if a model is planned. An exception while a text is made, of
+  // GenerationEvents::text included, frees the model. Throws Error.
   Generation generate(const InferenceOptions& options, const GenerationRequest& request,
                       const GenerationEvents& events);
 

@@ -195,6 +195,7 @@ std::vector<PagedCase> paged_cases() {
           {9, 3, 64, 0, 0, DType::bf16, DType::bf16, 16},
           {5, 5, 96, 0, 0, DType::bf16, DType::bf16, 32},
           {4, 2, 26, 70, 0, DType::bf16, DType::bf16, 5},
+          {2, 2, 15, 0, 0, DType::bf16, DType::bf16, 16},
           {2, 1, 256, 0, 0, DType::bf16, DType::bf16, 128},
           {5, 1, 128, 0, 0, DType::f16, DType::f16, 128},
           {4, 1, 64, 0, 0, DType::f32, DType::i8},
@@ -261,17 +262,17 @@ TEST(AttentionPaged, ARowDoesNotDependOnItsCompany) {
 }
 
 TEST(AttentionPaged, WhatTablesSayNeverLeadsOutOfThePool) {
-  const PagedCase c{2, 1, 8};
-  for (const std::string& only : implementations(c)) {
-    const Tensor q = Tensor::random(DType::f32, {4, 1, 16}, 1), k = Tensor::random(DType::f32, {1, 32, 8}, 2);
-    const Tensor o = run_op("attention_paged",
-                            {q, k, k, integers({2, 2}, {-5, 900, 1, 2147483647}), integers({4}, {0, 1, 2, -3}),
-                             integers({4}, {20, 2147483647, 5, 5})},
-                            c.paged(), {only})
-                         .outputs[0];
-    for (int64_t i = 0; i < 32; ++i) EXPECT_TRUE(std::isfinite(o.at(i)));
-    for (int64_t i = 32; i < 64; ++i) EXPECT_EQ(o.at(i), 0.0) << "there is no such table";
-  }
+  for (const PagedCase& c : {PagedCase{2, 1, 8}, PagedCase{2, 1, 8, 0, 0, DType::bf16, DType::bf16}})
+    for (const std::string& only : implementations(c)) {
+      const Tensor q = Tensor::random(c.q, {4, 1, 16}, 1), k = Tensor::random(c.kv, {1, 32, 8}, 2);
+      const Tensor o = run_op("attention_paged",
+                              {q, k, k, integers({2, 2}, {-5, 900, 1, 2147483647}), integers({4}, {0, 1, 2, -3}),
+                               integers({4}, {20, 2147483647, 5, 5})},
+                              c.paged(), {only})
+                           .outputs[0];
+      for (int64_t i = 0; i < 32; ++i) EXPECT_TRUE(std::isfinite(o.at(i)));
+      for (int64_t i = 32; i < 64; ++i) EXPECT_EQ(o.at(i), 0.0) << "there is no such table";
+    }
 }
 
 TEST(KvAppendPaged, WritesRowsToTheirSlots) {

@@ -95,7 +95,7 @@ HEADROOM_AVX512_BF16 inline __m512 fast_tanh(__m512 x) {
 }
 
 // Transposes 16 x 16 32-bit elements held in r.
-HEADROOM_AVX512_BF16 [[gnu::always_inline]] inline void transpose16(__m512i (&r)[16]) {
+HEADROOM_AVX512_BF16 inline __attribute__((always_inline)) void transpose16(__m512i (&r)[16]) {
   __m512i t[16];
 #pragma GCC unroll 8
   for (int i = 0; i < 16; i += 2) {

@@ -31,7 +31,7 @@ class ChunkLoss {
 
 struct ChunkLossOffer {
   std::unique_ptr<ChunkLoss> loss;
-  int64_t chunk = 0;  // rows at a time, at most the op's chunk
+  int64_t chunk = 0;  // rows at a time
   std::string refusal;
 };
 

@@ -19,7 +19,7 @@ struct LossGradInputs {
   enum : int { x, weight, labels, scale, losses, accumulator };
 };
 
-// Logits of at most `chunk` of the `rows` rows exist at a time.
+// Logits of at most `chunk` of the `rows` rows exist at a time, or as many of other rows (sliced.h).
 struct LossShape {
   int64_t rows = 0;      // batch * sequence
   int64_t sequence = 0;  // positions per sequence; the last has no target

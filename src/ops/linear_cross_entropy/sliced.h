@@ -24,23 +24,25 @@ struct LossSlices {
   int64_t entries = 0;
 };
 
-// In the bytes of `chunk` rows of logits; a narrow dx takes some of them for its sums.
+// In the bytes of `chunk` rows of logits; a narrow dx takes some of them for its sums. A last slice of fewer entries
+// than a tile of the matrix units has is avoided: they refuse it.
 inline LossSlices loss_slices(const LossShape& s, DType dtype, bool gradient) {
   constexpr int64_t kMostRows = 512, kLeastEntries = 256, kUnit = 32;
   const int64_t floats = s.chunk * s.vocabulary, sums = gradient && dtype != DType::f32 ? s.hidden : 0;
-  int64_t rows = std::max<int64_t>(1, std::min(s.rows, kMostRows));
-  while (rows > 1 && rows * (kLeastEntries + sums) > floats) rows = (rows + 1) / 2;
-  rows = matmul_blocks::even_piece(s.rows, rows);
-  const int64_t entries = (floats / std::max<int64_t>(1, rows) - sums) / kUnit * kUnit;
-  return {rows, std::min(s.vocabulary, std::max(kLeastEntries, entries))};
+  const int64_t most = std::clamp<int64_t>(floats / (kLeastEntries + sums), 1, kMostRows);
+  const int64_t rows = matmul_blocks::even_piece(s.rows, most);
+  const auto last = [&](int64_t entries) { return s.vocabulary % entries; };
+  int64_t entries = std::max(kLeastEntries, (floats / rows - sums) / kUnit * kUnit);
+  while (entries > kLeastEntries && last(entries) > 0 && last(entries) < kUnit) entries -= kUnit;
+  return {rows, std::min(s.vocabulary, entries)};
 }
 
 // Whether a call that does not run on tiles is computed in slices: a slice is a range of the weight's rows, and a small
 // vocabulary gains nothing.
 inline bool slices_vocabulary(const LossShape& s, DType dtype, const DeviceFacts& facts, bool gradient) {
   constexpr int64_t kLeastVocabulary = 4096;
-  return facts.capabilities.has(kAvx2) && s.out_in && s.chunk < kWideLossChunk && s.vocabulary >= kLeastVocabulary &&
-         loss_slices(s, dtype, gradient).rows >= 2 * s.chunk;
+  return s.rows > 0 && facts.capabilities.has(kAvx2) && s.out_in && s.chunk < kWideLossChunk &&
+         s.vocabulary >= kLeastVocabulary && loss_slices(s, dtype, gradient).rows >= 2 * s.chunk;
 }
 
 // The products of a slice of `size.entries` entries for `size.rows` rows. The gradient of the logits is dense.

@@ -50,6 +50,8 @@ KernelOffer paged_bf16_kernel(const KernelSpec& spec, const DeviceFacts& facts) 
   const PagedShape shape = paged_shape(spec.call());
   if (!paged_in_bf16(shape, spec.inputs[0].dtype, spec.inputs[1].dtype, facts) || !paged_bf16_usable())
     return {nullptr, "needs AVX512_BF16, and bf16 queries, keys and values"};
+  if (const int64_t needed = paged_scratch(spec.call(), facts); needed > spec.scratch_bytes)
+    return {nullptr, fmt::format("needs {} bytes of scratch, {} are booked", needed, spec.scratch_bytes)};
   return paged_kernel(spec, facts, paged_bf16);
 }
 

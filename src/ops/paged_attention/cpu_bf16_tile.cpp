@@ -11,7 +11,6 @@ namespace {
 
 constexpr int kTogether = 4;                          // queries whose sums stay in registers
 constexpr int64_t kKeyGroups = kPagedBf16Chunk / 16;  // vectors of keys
-constexpr int64_t kKeyPairs = kPagedBf16Chunk / 2;
 
 HEADROOM_AVX512_BF16 inline __m512bh pair_of(const uint16_t* at) {
   int32_t pair;
@@ -57,8 +56,8 @@ struct Arranged {
 
 // The scores of kQueries queries, `width` elements apart.
 template <int kQueries>
-HEADROOM_AVX512_BF16 [[gnu::always_inline]] inline void score(const Arranged& chunk, const uint16_t* q,
-                                                              __m512 (&scores)[kQueries][kKeyGroups]) {
+HEADROOM_AVX512_BF16 inline __attribute__((always_inline)) void score(const Arranged& chunk, const uint16_t* q,
+                                                                      __m512 (&scores)[kQueries][kKeyGroups]) {
 #pragma GCC unroll 4
   for (auto& of : scores) {
 #pragma GCC unroll 4
@@ -80,9 +79,10 @@ HEADROOM_AVX512_BF16 [[gnu::always_inline]] inline void score(const Arranged& ch
 }
 
 // scores -> numerators in bf16; stores the largest score and the sum of the numerators.
-HEADROOM_AVX512_BF16 [[gnu::always_inline]] inline void exponentiate(const Arranged& chunk,
-                                                                     const __m512 (&found)[kKeyGroups],
-                                                                     uint16_t* numerators, float* maximum, float* sum) {
+HEADROOM_AVX512_BF16 inline __attribute__((always_inline)) void exponentiate(const Arranged& chunk,
+                                                                             const __m512 (&found)[kKeyGroups],
+                                                                             uint16_t* numerators, float* maximum,
+                                                                             float* sum) {
   const __m512 scale = _mm512_set1_ps(chunk.scale), hidden = _mm512_set1_ps(-1e30f);
   __m512 scores[kKeyGroups], largest = hidden, total = _mm512_setzero_ps();
 #pragma GCC unroll 4
@@ -147,8 +147,13 @@ HEADROOM_AVX512_BF16 void attend_queries(const Arranged& chunk, const Bf16Querie
 
 HEADROOM_AVX512_BF16 void Bf16Chunk::load(const uint16_t* const* k, const uint16_t* const* v, int64_t count) {
   count_ = count;
-  for (int64_t group = 0; group < kKeyGroups; ++group)
-    load_keys(k + group * 16, count - group * 16, dim_, k_ + group * 16 * width_);
+  for (int64_t group = 0; group < kKeyGroups; ++group) {
+    uint16_t* const to = k_ + group * 16 * width_;
+    if (group * 16 < count)
+      load_keys(k + group * 16, count - group * 16, dim_, to);
+    else
+      std::fill_n(to, 16 * width_, uint16_t{0});
+  }
   load_values(v, count, dim_, v_);
 }
 

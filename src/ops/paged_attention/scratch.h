@@ -30,8 +30,7 @@ inline PagedCut bf16_cut() { return {kPagedBf16Chunk, kPagedBf16Tile}; }
 
 // Whether queries, keys and values suit the kernel with bf16 products.
 inline bool paged_in_bf16(const PagedShape& shape, DType q, DType kv, const DeviceFacts& facts) {
-  return facts.capabilities.has(kAvx512Bf16) && q == DType::bf16 && kv == DType::bf16 && shape.dim <= kMaxFastDim &&
-         shape.dim % 2 == 0;
+  return facts.capabilities.has(kAvx512Bf16) && q == DType::bf16 && kv == DType::bf16 && shape.dim <= kMaxFastDim;
 }
 
 // The reference kernel keeps one row of doubles per thread.

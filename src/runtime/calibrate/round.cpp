@@ -14,6 +14,7 @@
 namespace headroom {
 namespace {
 
+constexpr int64_t kThinChunks = 4;    // of the loss, in a call
 constexpr int64_t kSlicedRows = 256;  // of the loss in slices of the vocabulary
 constexpr int kWarmUpRuns = 12;  // of a large product, until the clock is that of sustained load, as in a training run
 
@@ -59,9 +60,12 @@ void measure_residual(TimedCalls& calls, Profile& profile, const ProductShape& s
                               how.multiply, calls.take_disturbed()});
 }
 
-// A chunk of few rows stands for a loss in slices of the vocabulary, which many rows meet together.
+// A chunk of few rows stands for a loss in slices of the vocabulary, which many rows meet together. On bf16 tiles it
+// mostly moves the weight and its gradient's sums: several in a call, so that each but the last evicts what the one
+// before it wrote, as in a step.
 void measure_loss(TimedCalls& calls, Profile& profile, const ProductShape& s, const Arithmetic& how) {
-  const int64_t rows = s.rows < kWideLossChunk ? kSlicedRows : s.rows;
+  const bool tiles = profile.facts.has_bf16_tiles() && how.dtype == DType::bf16;
+  const int64_t rows = s.rows >= kWideLossChunk ? s.rows : tiles ? kThinChunks * s.rows : kSlicedRows;
   const ConcreteType x{how.dtype, {1, rows, s.ins}}, w{how.dtype, {s.outs, s.ins}}, labels{DType::i32, {1, rows}},
       scale{DType::f32, {1}}, sums{DType::f64, {2}}, acc{DType::f32, {s.outs, s.ins}};
   Attrs attrs = how.attrs();
