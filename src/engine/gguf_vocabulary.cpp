@@ -10,21 +10,14 @@
 
 #include "formats/token_names.h"
 #include "formats/tokenizer_json.h"
+#include "tokenizer/gguf_tokenizer.h"
+#include "tokenizer/known_patterns.h"
 #include "tokenizer/tokenizer.h"
 
 namespace headroom {
 namespace {
 
 namespace fs = std::filesystem;
-
-enum TokenType : int32_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
-
-// llama.cpp's names for the ways to split a text into words, by the pattern of a Split.
-constexpr std::pair<std::string_view, std::string_view> kPatterns[] = {
-    {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     "llama-bpe"},
-    {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     "qwen2"}};
 
 std::string text_at(const Json& object, const char* key) {
   const Json value = object.is_object() ? object.value(key, Json()) : Json();
@@ -43,8 +36,8 @@ std::string word_splitting(const Json& pre_tokenizer, bool merges) {
     return "smollm";
   if (text_at(steps[0], "type") != "Split" || splits_further) return "";
   const std::string pattern = text_at(steps[0].value("pattern", Json()), "Regex");
-  for (const auto& [known, name] : kPatterns)
-    if (known == pattern) return std::string(name);
+  for (const auto& [known, name] : {std::pair{kLlama3Pattern, "llama-bpe"}, std::pair{kQwen2Pattern, "qwen2"}})
+    if (known == pattern) return name;
   return "";
 }
 
@@ -62,20 +55,20 @@ bool is_byte_token(std::string_view token) {
 class Vocabulary {
  public:
   Vocabulary(const TokenizerJson& json, int64_t vocab)
-      : json_(json), tokens_(static_cast<size_t>(vocab)), types_(static_cast<size_t>(vocab), kUnused) {
+      : json_(json), tokens_(static_cast<size_t>(vocab)), types_(static_cast<size_t>(vocab), kTokenUnused) {
     for (uint32_t id = 0; id < std::min<uint64_t>(json.vocabulary.id_limit(), tokens_.size()); ++id) {
       if (!json.vocabulary.contains(id)) continue;
       tokens_[id] = json.vocabulary.token(id);
-      types_[id] = kNormal;
+      types_[id] = kTokenNormal;
     }
     for (const Json& added : json.root.value("added_tokens", Json::array())) {
       const Json id = added.is_object() ? added.value("id", Json()) : Json();
       if (!id.is_number_unsigned() || id.get<uint64_t>() >= tokens_.size()) continue;
       tokens_[id.get<size_t>()] = text_at(added, "content");
-      types_[id.get<size_t>()] = added.value("special", Json()) == true ? kControl : kUserDefined;
+      types_[id.get<size_t>()] = added.value("special", Json()) == true ? kTokenControl : kTokenUserDefined;
     }
     for (size_t id = 0; id < tokens_.size(); ++id)
-      if (types_[id] == kUnused) tokens_[id] = fmt::format("[PAD{}]", id);
+      if (types_[id] == kTokenUnused) tokens_[id] = fmt::format("[PAD{}]", id);
   }
 
   void put_byte_level(GgufWriter& writer, const std::string& splitting) {
@@ -98,9 +91,9 @@ class Vocabulary {
         scores[id] = -static_cast<float>(i);
       }
     for (size_t id = 0; id < tokens_.size(); ++id) {
-      if (!made[id] && types_[id] == kNormal) scores[id] = -static_cast<float>(merges.size());
-      if (is_byte_token(tokens_[id])) types_[id] = kByte;
-      if (!unknown.empty() && tokens_[id] == unknown) types_[id] = kUnknown;
+      if (!made[id] && types_[id] == kTokenNormal) scores[id] = -static_cast<float>(merges.size());
+      if (is_byte_token(tokens_[id])) types_[id] = kTokenByte;
+      if (!unknown.empty() && tokens_[id] == unknown) types_[id] = kTokenUnknown;
     }
     put(writer, "llama", "default");
     writer.put("tokenizer.ggml.scores", std::span<const float>(scores));

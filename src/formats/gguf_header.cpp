@@ -165,6 +165,7 @@ GgufArray take_array(Cursor& at, const std::string& what) {
     at.skip(array.count * each, what);
   else
     for (int64_t i = 0; i < array.count; ++i) at.skip_text(what);
+  array.bytes = at.offset() - array.offset;
   return array;
 }
 

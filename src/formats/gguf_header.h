@@ -33,6 +33,7 @@ struct GgufArray {
   GgufType type = GgufType::u8;
   int64_t count = 0;
   int64_t offset = 0;
+  int64_t bytes = 0;  // of the elements, with the lengths of texts
 };
 
 struct GgufTensor {

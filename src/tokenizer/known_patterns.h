@@ -14,8 +14,8 @@ enum class KnownPattern {
   llama3,  // cl100k with up to three digits
 };
 
-// The pattern of the pre-tokenizer ByteLevel.
-extern const std::string_view kGpt2Pattern;
+// The patterns. GPT-2's is also that of the pre-tokenizer ByteLevel.
+extern const std::string_view kGpt2Pattern, kQwen2Pattern, kLlama3Pattern;
 
 // The scanner for a pattern text, `none` if it has none.
 KnownPattern recognise_pattern(std::string_view text);

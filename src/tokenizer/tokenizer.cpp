@@ -3,14 +3,35 @@
 #include <utility>
 
 #include "base/error.h"
+#include "formats/gguf_file.h"
 #include "formats/tokenizer_json.h"
+#include "tokenizer/gguf_tokenizer.h"
 #include "tokenizer/pipeline.h"
 #include "tokenizer/special_tokens.h"
+#include "tokenizer/tokenizer_place.h"
 #include "tokenizer/utf8.h"
 
 namespace headroom {
 
+namespace {
+
+std::shared_ptr<const TokenizerPipeline> load_gguf(const std::filesystem::path& path) {
+  GgufTokenizer read;
+  {
+    const GgufFile file = GgufFile::open(path);
+    read = read_gguf_tokenizer(file.source(), file.header());
+  }
+  auto pipeline = std::make_shared<TokenizerPipeline>(std::move(read.content));
+  pipeline->bos_id = read.bos_id;
+  pipeline->eos_id = read.eos_id;
+  if (!read.bos_id && !read.eos_id) find_special_tokens({}, *pipeline);
+  return pipeline;
+}
+
+}  // namespace
+
 Tokenizer Tokenizer::load(const std::filesystem::path& folder_or_file) {
+  if (is_gguf_tokenizer(folder_or_file)) return Tokenizer(load_gguf(folder_or_file));
   std::error_code status;
   const bool folder = std::filesystem::is_directory(folder_or_file, status);
   const std::filesystem::path file = folder ? folder_or_file / "tokenizer.json" : folder_or_file;

@@ -18,8 +18,9 @@ class TokenizerPipeline;
 class Tokenizer {
  public:
   // Loads a tokenizer.json, given as that file or as its folder. `tokenizer_config.json` and `special_tokens_map.json`
-  // next to it name BOS and EOS, if they exist. Throws Error(usage) if there is no file, Error(format) naming file and
-  // place if it is malformed or uses a component that is not supported.
+  // next to it name BOS and EOS, if they exist. A .gguf is loaded with its own tokenizer (gguf_tokenizer.h). Throws
+  // Error(usage) if there is no file, Error(format) naming file and place if it is malformed or uses a component that
+  // is not supported.
   static Tokenizer load(const std::filesystem::path& folder_or_file);
 
   // The same from the text of a tokenizer.json; `source` names it in errors.

@@ -7,7 +7,10 @@
 #include "../formats/counted_heap.h"
 #include "../formats/temporary_directory.h"
 #include "base/error.h"
+#include "gguf_metadata.h"
 #include "tokenizer/stream_encoder.h"
+#include "tokenizer/tokenizer_place.h"
+#include "tokenizer/workspace.h"
 #include "tokenizer_vectors.h"
 
 namespace headroom {
@@ -94,6 +97,42 @@ std::vector<bool> large_tokenizers() {
 }
 INSTANTIATE_TEST_SUITE_P(Large, Loading, testing::ValuesIn(large_tokenizers()),
                          [](const auto& param) { return param.param ? "Shared" : "Made"; });
+
+// A GGUF's tokenizer takes no more than a tokenizer.json of its booked size.
+void check_gguf(const GgufMetadata& metadata) {
+  const TemporaryDirectory made;
+  const std::filesystem::path file =
+      made.write("model.gguf", metadata.bytes().number("tokenizer.ggml.bos_token_id", uint32_t{0}).file());
+  const int64_t booked = tokenizer_file_bytes(file), header = tokenizer_header_bytes(file);
+  const int64_t start = live;
+  peak = start;
+  const Tokenizer tokenizer = Tokenizer::load(file);
+  EXPECT_EQ(tokenizer.vocab_size(), static_cast<int64_t>(metadata.tokens.size()));
+  EXPECT_LE(live - start, tokenizer.memory_bytes());
+  EXPECT_LE(peak - start, Tokenizer::memory_bound(booked) + header);
+  EXPECT_LE(tokenizer.memory_bytes() - TokenizerWorkspace::kept_bytes(), 3 * booked);
+}
+
+TEST(heap, of_a_gguf_is_what_is_booked) {
+  TemporaryDirectory made;
+  write_large_tokenizer(made.path());
+  check_gguf(metadata_of(made.path(), "gpt-2"));
+  check_gguf(metadata_of(test::data_file("tokenizers/llama2"), ""));
+  // The most pairs: every part of a token is a token.
+  GgufMetadata runs;
+  runs.model = "llama";
+  std::string run;
+  for (const char c : std::string("abcdefghijklmnopqrstuvwxyz"))
+    for (run.clear(); run.size() < 200;) runs.tokens.push_back(run += c);
+  runs.types.assign(runs.tokens.size(), kTokenNormal);
+  runs.scores.assign(runs.tokens.size(), 0);
+  check_gguf(runs);
+  // As many special tokens.
+  runs.types.assign(runs.tokens.size(), kTokenControl);
+  check_gguf(runs);
+  runs.model = "gpt2";
+  check_gguf(runs);
+}
 
 }  // namespace
 }  // namespace headroom
