@@ -1,9 +1,11 @@
+#include <filesystem>
 #include <iostream>
 
 #include "base/error.h"
 #include "cli/command.h"
 #include "formats/json.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/tokenizer_place.h"
 
 namespace headroom {
 namespace {
@@ -48,7 +50,9 @@ std::string answer(const Tokenizer& tokenizer, const TokenizeArguments& argument
 int run_tokenize(const TokenizeArguments& arguments) {
   if (arguments.model.empty() == arguments.tokenizer.empty())
     throw Error(ErrorKind::usage, "no tokenizer", "give --model DIR or --tokenizer FILE");
-  const Tokenizer tokenizer = Tokenizer::load(arguments.model.empty() ? arguments.tokenizer : arguments.model);
+  const std::filesystem::path place =
+      arguments.model.empty() ? std::filesystem::path(arguments.tokenizer) : tokenizer_place(arguments.model);
+  const Tokenizer tokenizer = Tokenizer::load(place);
   int64_t number = 0;
   for (std::string line; std::getline(std::cin, line);) {
     const std::string place = fmt::format("standard input:{}", ++number);
@@ -63,7 +67,7 @@ int run_tokenize(const TokenizeArguments& arguments) {
 Command tokenize_command() {
   return {"tokenize", "text to ids and back, JSON lines on stdin and stdout", [](CLI::App& app) {
             auto arguments = std::make_shared<TokenizeArguments>();
-            scalar(app, "--model", arguments->model, "model directory");
+            scalar(app, "--model", arguments->model, "model directory, or a .gguf");
             scalar(app, "--tokenizer", arguments->tokenizer, "tokenizer.json");
             app.add_flag("--decode", arguments->decode, "ids to text; special tokens are dropped");
             app.add_flag("--no-special-tokens", arguments->no_special, "do not add BOS and EOS");

@@ -10,6 +10,7 @@
 #include "data/token_cache_format.h"
 #include "formats/file.h"
 #include "formats/token_names.h"
+#include "tokenizer/tokenizer_place.h"
 #include "tokenizer/utf8.h"
 
 namespace headroom {
@@ -80,10 +81,21 @@ std::optional<std::string> known_token(const Tokenizer& tokenizer, std::string_v
 
 Json read_if_there(const std::filesystem::path& path) { return is_file_there(path) ? read_token_names(path) : Json(); }
 
+ChatTemplate load_gguf_template(const std::filesystem::path& file, const Tokenizer& tokenizer) {
+  const std::string text = gguf_chat_template(file), source = file.string() + ": tokenizer.chat_template";
+  if (text.empty())
+    throw Error(ErrorKind::usage, source + " is missing",
+                "rows of {\"messages\"} need one: put the model's tokenizer.json and chat_template.jinja next to the "
+                "file, or render the conversations into {\"prompt\",\"completion\"} rows");
+  require_utf8_of(text, source);
+  return make_chat_template(text, source, file, tokenizer);
+}
+
 }  // namespace
 
 bool has_chat_template(const std::filesystem::path& folder) {
   if (folder.empty()) return false;
+  if (is_gguf_tokenizer(folder)) return !gguf_chat_template(folder).empty();
   if (is_file_there(folder / kTemplateFile)) return true;
   const Json config = read_if_there(folder / kConfig);
   return config.is_object() && config.contains("chat_template") && !config["chat_template"].is_null();
@@ -91,6 +103,7 @@ bool has_chat_template(const std::filesystem::path& folder) {
 
 ChatTemplate load_chat_template(const std::filesystem::path& folder, const Tokenizer& tokenizer) {
   if (folder.empty()) refuse_missing(folder);
+  if (is_gguf_tokenizer(folder)) return load_gguf_template(folder, tokenizer);
   const Json config = read_if_there(folder / kConfig);
   const std::filesystem::path file = folder / kTemplateFile;
   std::string source = fmt::format("{}: chat template", (folder / kConfig).string());
@@ -108,7 +121,9 @@ ChatTemplate load_chat_template(const std::filesystem::path& folder, const Token
 
 ChatTemplate make_chat_template(const std::string& text, std::string source, const std::filesystem::path& folder,
                                 const Tokenizer& tokenizer) {
-  const Json config = read_if_there(folder / kConfig), map = read_if_there(folder / kFiles[2]);
+  const bool gguf = is_gguf_tokenizer(folder);
+  const Json config = gguf ? gguf_token_names(folder, tokenizer) : read_if_there(folder / kConfig);
+  const Json map = read_if_there(folder / kFiles[2]);
   ChatTemplate chat{jinja::Template::parse(text, std::move(source)), {}};
   for (const char* name : kTokens) {
     auto token = token_of(config, name);
@@ -135,6 +150,11 @@ std::string given_chat_template(const std::string& given) {
 
 uint64_t chat_template_key(const std::filesystem::path& folder) {
   Checksum key;
+  if (is_gguf_tokenizer(folder)) {
+    const std::string text = gguf_chat_template(folder);
+    key.add(std::as_bytes(std::span(text)));
+    return text.empty() ? 0 : key.value();
+  }
   bool any = false;
   for (const char* name : kFiles) {
     if (folder.empty() || !is_file_there(folder / name)) continue;

@@ -22,8 +22,10 @@ struct ChatTemplate {
 
 // Reads chat_template.jinja in `folder`, else "chat_template" of tokenizer_config.json: a text, or a list of
 // {"name","template"} of which "default" is taken. The special tokens come from tokenizer_config.json, then from
-// special_tokens_map.json, BOS and EOS also from the tokenizer. Throws Error(usage) naming the file and the remedy when
-// there is no template (or `folder` is empty), Error(format) when a file is malformed or the template is not supported.
+// special_tokens_map.json, BOS and EOS also from the tokenizer. If `folder` is a .gguf, as tokenizer_place() finds it,
+// template and tokens are those of its metadata; so it is in the functions below. Throws Error(usage) naming the file
+// and the remedy when there is no template (or `folder` is empty), Error(format) when a file is malformed or the
+// template is not supported.
 ChatTemplate load_chat_template(const std::filesystem::path& folder, const Tokenizer& tokenizer);
 
 // The same from a template's text; `source` names it in errors.

@@ -9,6 +9,7 @@
 #include "data/json_scanner.h"
 #include "data/mask_tokens.h"
 #include "tokenizer/pipeline.h"
+#include "tokenizer/tokenizer_place.h"
 
 namespace headroom {
 namespace {
@@ -54,6 +55,11 @@ std::pair<int64_t, int64_t> lengths_within(int64_t first, int64_t second, int64_
     }
   }
   return first <= second ? std::pair(less, more) : std::pair(more, less);
+}
+
+// Throws what is not supported in the tokenizer of a GGUF, if that is why there is none.
+void refuse_unread_tokenizer(const std::filesystem::path& place) {
+  if (is_unread_tokenizer(place)) Tokenizer::load(place);
 }
 
 }  // namespace
@@ -136,6 +142,7 @@ void RowTokenizer::add(const Row& row, const RowPlace& place) {
   check_kind(row, place);
   if (row.kind == RowKind::ids) return add_ids(row, place);
   if (row.kind == RowKind::labelled_ids) return add_labelled_ids(row, place);
+  if (tokenizer_ == nullptr) refuse_unread_tokenizer(tokenizer_folder_);
   if (tokenizer_ == nullptr)
     refuse_row(place, fmt::format("a row of {{{}}} needs a tokenizer and the model has none", row_kind_keys(row.kind)),
                "put the model's tokenizer.json next to its config.json, or give rows of {\"input_ids\",\"labels\"}");
@@ -390,6 +397,7 @@ void RowTokenizer::flush_stream(const RowPlace& place) {
 }
 
 void RowTokenizer::add_stream(std::string_view chunk, const RowPlace& place) {
+  if (tokenizer_ == nullptr) refuse_unread_tokenizer(tokenizer_folder_);
   if (tokenizer_ == nullptr)
     throw Error(ErrorKind::usage, fmt::format("{} is text and the model has no tokenizer", place.file),
                 "put the model's tokenizer.json next to its config.json");

@@ -20,8 +20,8 @@ struct DataOptions {
   int64_t max_seq_length = 512;
   int64_t vocab_size = 0;                    // of the model: ids at or above it are refused
   int64_t row_limit_bytes = kRowLimitBytes;  // a longer row is refused
-  // The tokenizer's folder, with the chat template for rows with messages (data/chat_template.h), and the mask token
-  // for texts that are masked (data/mask_tokens.h).
+  // The tokenizer's folder or .gguf, with the chat template for rows with messages (data/chat_template.h) and the mask
+  // token for texts that are masked (data/mask_tokens.h).
   std::filesystem::path tokenizer_folder = {};
   LabelKind labels = LabelKind::next_token;       // what the model predicts
   ClassNames classes = {};                        // for sequence_class

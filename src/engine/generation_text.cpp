@@ -32,9 +32,9 @@ void check_prompt(const PromptOptions& options, const ModelFiles& model) {
   if (!options.chat) return;
   if (options.prompt.empty())
     throw Error(ErrorKind::usage, "--chat without a message", "give --prompt, or pipe the message in with --prompt -");
-  if (!has_chat_template(model.directory))
+  if (!has_chat_template(model.tokenizer))
     throw Error(
-        ErrorKind::usage, fmt::format("--chat: {} has no chat template", model.directory.string()),
+        ErrorKind::usage, fmt::format("--chat: {} has no chat template", model.tokenizer.string()),
         "take the template from the model's instruct version and put chat_template.jinja next to tokenizer.json; or "
         "leave out --chat: a base model continues the prompt");
 }
@@ -52,7 +52,7 @@ std::string prompt_text(const PromptOptions& options, const Tokenizer& tokenizer
   std::vector<ChatMessage> messages;
   if (!options.system.empty()) messages.push_back({"system", options.system});
   messages.push_back({"user", options.prompt});
-  return ChatRenderer(model.directory, tokenizer, rendering_bytes(options)).render_prompt(messages, "--chat");
+  return ChatRenderer(model.tokenizer, tokenizer, rendering_bytes(options)).render_prompt(messages, "--chat");
 }
 
 std::vector<int32_t> prompt_ids(const PromptOptions& options, const std::string& text, const Tokenizer& tokenizer,

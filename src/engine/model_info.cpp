@@ -30,7 +30,7 @@ ModelInfo read_model_info(const ModelFiles& model) {
   info.weight_bytes = read_weight_bytes(model);
   if (const std::optional<Tokenizer> tokenizer = tokenizer_of(model))
     info.tokenizer = {tokenizer->vocab_size(), tokenizer->bos_id(), tokenizer->eos_id()};
-  info.chat_template = has_chat_template(model.directory);
+  info.chat_template = has_chat_template(model.tokenizer);
   return info;
 }
 

@@ -5,6 +5,7 @@
 #include "base/process_memory.h"
 #include "engine/process_bytes.h"
 #include "planner/search.h"
+#include "tokenizer/tokenizer_place.h"
 
 namespace headroom {
 namespace {
@@ -20,7 +21,7 @@ std::unique_ptr<GenerationGrammar> make_grammar(const GrammarSource& source, con
 }
 
 int64_t making_bytes(const GrammarSource& source, const ModelFiles& model) {
-  return GenerationGrammar::making_bound(source, file_bytes(model, "tokenizer.json"));
+  return GenerationGrammar::making_bound(source, tokenizer_file_bytes(model.tokenizer));
 }
 
 void encode(const PromptOptions& prompt, const std::string& text, const ModelFiles& model, PreparedPrompt& out) {
@@ -40,7 +41,7 @@ PreparedPrompt prepare_prompt(const GenerationRequest& asked, const ModelFiles& 
   book_prompt(request, model, bytes, rendering_bytes(prompt));
   if (grammar) book_making(request, making_bytes(*grammar, model));
   if (!prepare_fits(request)) return out;
-  out.tokenizer = Tokenizer::load(model.directory);
+  out.tokenizer = Tokenizer::load(model.tokenizer);
   if (grammar) {
     out.grammar = make_grammar(*grammar, asked, model, *out.tokenizer);
     book_grammar(request, *out.grammar);

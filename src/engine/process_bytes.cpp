@@ -25,6 +25,7 @@
 #include "tokenizer/pipeline.h"
 #include "tokenizer/stream_encoder.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/tokenizer_place.h"
 #include "train/options.h"
 
 namespace headroom {
@@ -97,14 +98,15 @@ int64_t adapter_bytes(const std::filesystem::path& directory) {
 ProcessBytes process_parts(const ModelFiles& model, const DeviceFacts& facts, bool tokenizer_stays) {
   ProcessBytes process;
   process.code = kCodeBytes + facts.threads * kThreadBytes;
-  std::error_code status;
-  const auto size = std::filesystem::file_size(model.directory / "tokenizer.json", status);
-  if (tokenizer_stays && !model.directory.empty() && !status) process.tokenizer = 3 * static_cast<int64_t>(size);
+  if (tokenizer_stays && !model.tokenizer.empty()) process.tokenizer = 3 * tokenizer_file_bytes(model.tokenizer);
   process.planner = align_up(model.spec.layers * kInferenceLayerBytes, 4096);
   process.data = file_tables(model);
   return process;
 }
 
+namespace {
+
+// The size of a file in the model's folder; 0 if there is none. Throws Error(run) if it cannot be determined.
 int64_t file_bytes(const ModelFiles& model, const char* name) {
   std::error_code status;
   if (model.directory.empty()) return 0;
@@ -115,18 +117,19 @@ int64_t file_bytes(const ModelFiles& model, const char* name) {
               "check that the model's folder can be read");
 }
 
-namespace {
-
 // For loading the tokenizer and the names of its special tokens.
 int64_t tokenizer_bytes(const ModelFiles& model) {
+  if (is_gguf_tokenizer(model.tokenizer))
+    return Tokenizer::memory_bound(tokenizer_file_bytes(model.tokenizer)) + tokenizer_header_bytes(model.tokenizer);
   const int64_t tokenizer = file_bytes(model, "tokenizer.json");
   if (tokenizer == 0) return 0;
   return Tokenizer::memory_bound(tokenizer) + token_names_bytes(file_bytes(model, "tokenizer_config.json")) +
          token_names_bytes(file_bytes(model, "special_tokens_map.json"));
 }
 
-// Size of the file that may hold a chat template; 0 if there is none.
+// Size of the chat template, or of the file that may hold one; 0 if there is none.
 int64_t template_file_bytes(const ModelFiles& model) {
+  if (is_gguf_tokenizer(model.tokenizer)) return static_cast<int64_t>(gguf_chat_template(model.tokenizer).size());
   return std::max(file_bytes(model, "tokenizer_config.json"), file_bytes(model, "chat_template.jinja"));
 }
 

@@ -37,8 +37,6 @@ void book_prompt(PlanRequest& request, const ModelFiles& model, int64_t text_byt
 // Books a server's process in addition to a generation's: `bytes` of the server itself, and the instruction tables of
 // so many programs, with `slots` of adapters or without.
 void book_server(PlanRequest& request, const ModelFiles& model, int64_t programs, int64_t bytes, bool slots);
-// The size of a file in the model's folder; 0 if there is none. Throws Error(run) if it cannot be determined.
-int64_t file_bytes(const ModelFiles& model, const char* name);
 // Adds the memory for encoding so many bytes of text with a loaded tokenizer.
 void book_encoding(PlanRequest& request, const Tokenizer& tokenizer, int64_t text_bytes);
 // Adds the tables and kernels of so many further prefill programs of a generation.

@@ -33,7 +33,7 @@ class ServedModel::Parts {
     const ServingPlan& plan = room->plan;
     const OpenedModel& opened = room->opened;
     set_threads(plan.plan.facts.threads);
-    tokenizer.emplace(Tokenizer::load(opened.files().directory));
+    tokenizer.emplace(Tokenizer::load(opened.files().tokenizer));
     release_what_is_behind();  // the memory of loading, before there is an arena
     executor.emplace(plan.plan, *room->device, nullptr);
     opened.load(*executor, opened.adapter_options());

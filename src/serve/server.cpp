@@ -24,6 +24,7 @@
 #include "serve/server_page.h"
 #include "serve/text_answer.h"
 #include "serve/worker.h"
+#include "tokenizer/tokenizer_place.h"
 
 namespace headroom {
 namespace {
@@ -567,9 +568,7 @@ void Server::book(const InferenceOptions& options, const ServerOptions& server, 
   constexpr int64_t kThreads = 3 * (int64_t{1} << 20);  // code and stacks of three threads, JSON and HTTP
   constexpr int64_t kAdapterBytes = 16 << 10;           // names, paths, the loader
   constexpr int64_t kAnswerBytes = 64;  // per token of the longest text: its JSON, and the events that end a response
-  std::error_code none;
-  const auto size = std::filesystem::file_size(options.model / "tokenizer.json", none);
-  const int64_t tokenizer_file = none ? 0 : static_cast<int64_t>(size);
+  const int64_t tokenizer_file = tokenizer_file_bytes(tokenizer_place(options.model));
   const AdmissionRule rule = serving.admission == "balanced" ? AdmissionRule::balanced : AdmissionRule::guaranteed;
   serving.outside = [server, tokenizer_file, rule](const StepLimits& limits) {
     return kThreads + http_limits(server, limits.positions).memory_bytes() +

@@ -65,7 +65,7 @@ struct TextEncoder::Vocabulary {
 
 TextEncoder::TextEncoder(const ServedModel& model, const EncoderLimits& limits, const std::string& chat_template)
     : model_(model), limits_(limits), queued_(limits.queued_bytes), grammars_(limits.grammar_bytes) {
-  const std::filesystem::path& folder = model.files().directory;
+  const std::filesystem::path& folder = model.files().tokenizer;
   if (!chat_template.empty())
     chats_ = std::make_unique<ChatRenderer>(
         make_chat_template(chat_template, "--chat-template", folder, model.tokenizer()), ChatRenderer::kLeastBytes);

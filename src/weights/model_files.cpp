@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "formats/gguf_file.h"
+#include "tokenizer/tokenizer_place.h"
 
 namespace headroom {
 namespace {
@@ -53,6 +54,7 @@ ModelFiles open_model(const std::filesystem::path& model) {
   if (gguf && files.directory.empty()) files.directory = model.has_parent_path() ? model.parent_path() : ".";
   files.config = HfConfig::read(gguf ? files.weights : model);
   files.spec = read_model_spec(files.config);
+  files.tokenizer = gguf ? tokenizer_place(files.weights) : files.directory;
   return files;
 }
 

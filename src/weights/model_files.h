@@ -9,10 +9,11 @@
 
 namespace headroom {
 
-// Its directory (empty for a bare config.json), weights, config and spec.
+// Its directory (empty for a bare config.json), weights, place of the tokenizer, config and spec.
 struct ModelFiles {
   std::filesystem::path directory;
-  std::filesystem::path weights;  // the argument of SafetensorsSet::open: the directory, or its .gguf
+  std::filesystem::path weights;    // the argument of SafetensorsSet::open: the directory, or its .gguf
+  std::filesystem::path tokenizer;  // as tokenizer_place() finds it: the directory, or its .gguf
   HfConfig config;
   ModelSpec spec;
 };

@@ -10,6 +10,7 @@
 #include "passes/freeze.h"
 #include "passes/lora.h"
 #include "planner/request.h"
+#include "tokenizer/tokenizer_place.h"
 #include "weights/tied_head.h"
 
 namespace headroom {
@@ -110,7 +111,7 @@ DataOptions data_for(const ModelFiles& model, std::vector<fs::path> files, int64
   data.max_seq_length = seq_length;
   data.chat_bytes = chat_bytes;
   data.vocab_size = model.spec.vocab;
-  data.tokenizer_folder = model.directory;
+  data.tokenizer_folder = model.tokenizer;
   set_labels(model, data);
   return data;
 }
@@ -119,8 +120,10 @@ int64_t chat_bytes_of(const Plan& plan) { return ChatRenderer::kLeastBytes + pla
 
 std::optional<Tokenizer> tokenizer_of(const ModelFiles& model) {
   std::error_code status;
-  if (!fs::exists(model.directory / "tokenizer.json", status)) return std::nullopt;
-  return Tokenizer::load(model.directory);
+  if (!is_gguf_tokenizer(model.tokenizer) && !fs::exists(model.tokenizer / "tokenizer.json", status))
+    return std::nullopt;
+  if (is_unread_tokenizer(model.tokenizer)) return std::nullopt;
+  return Tokenizer::load(model.tokenizer);
 }
 
 RowTargets row_targets(const ModelFiles& model, double probability, uint64_t seed) {

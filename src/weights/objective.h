@@ -38,7 +38,7 @@ DataOptions data_for(const ModelFiles& model, std::vector<std::filesystem::path>
 // The heap for rendering conversations in a run of this plan.
 int64_t chat_bytes_of(const Plan& plan);
 
-// The model's tokenizer; nothing if its folder has none. Throws Error(format).
+// The model's tokenizer; nothing if it has none, or a GGUF one that is not read. Throws Error(format).
 std::optional<Tokenizer> tokenizer_of(const ModelFiles& model);
 
 // How rows become targets: the position of a class, the padding id, and, for masked models with a tokenizer, masking

@@ -66,6 +66,40 @@ class Gguf(ProgramTest):
             self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(texts[0].stdout, texts[1].stdout)
 
+    def test_its_own_tokenizer_and_chat_template_are_used(self):
+        self.make("talks", WIDE)
+        (self.root / "talks/chat_template.jinja").write_text(
+            "{% for m in messages %}[{{ m['role'] }}]{{ m['content'] }}{% endfor %}{{ eos_token }}")
+        self.quantize("talks", "bf16", "g-talks")
+        (self.root / "alone").mkdir()
+        shutil.copy(self.root / "g-talks/model.gguf", self.root / "alone/a.gguf")
+        text = json.dumps({"text": "two  spaces, 12 digits, 中文 🎉</s>x"}) + "\n"
+        wanted = self.call("tokenize", "--model", "talks", stdin=text)
+        self.assertEqual(wanted.returncode, 0, wanted.stderr)
+        for model in ("alone", "alone/a.gguf"):
+            with self.subTest(model):
+                self.assertEqual(self.call("tokenize", "--model", model, stdin=text).stdout, wanted.stdout)
+                self.assertEqual(self.evaluate(model), self.evaluate("g-talks"))
+                info = self.call("info", model).stdout
+                for words in ("258 ids, BOS 256, EOS 257", "chat template    yes"):
+                    self.assertIn(words, info)
+                for more in ((), ("--chat",)):
+                    texts = [self.call("generate", "--model", each, "--prompt", "the", "--max-new-tokens", "4", "--temperature",
+                                       "0", "--memory", "128MiB", "--threads", "1", *more) for each in ("g-talks", model)]
+                    for done in texts:
+                        self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertEqual(texts[0].stdout, texts[1].stdout)
+
+    def test_a_tokenizer_that_is_not_read_is_refused_by_name(self):
+        (self.root / "other").mkdir()
+        (self.root / "other/a.gguf").write_bytes((self.root / "g-f16/model.gguf").read_bytes().replace(b"gpt-2", b"gpt-9"))
+        (self.root / "ids.jsonl").write_text(json.dumps({"input_ids": list(range(20)), "labels": list(range(20))}) + "\n")
+        parts = ("tokenizer.ggml.pre is 'gpt-9'", "tokenizer.json next to the file")
+        budget = ("--memory", "128MiB")
+        self.assert_refused(["generate", "--model", "other/a.gguf", "--prompt", "the", *budget], 2, *parts)
+        self.assert_refused(["evaluate", "--model", "other/a.gguf", "--data", "data.txt", *budget], 2, *parts)
+        self.assertEqual(self.evaluate("other/a.gguf", data="ids.jsonl"), self.evaluate("g-f16", data="ids.jsonl"))
+
     def test_a_tied_head_has_no_tensor(self):
         self.make("tied", {**WIDE, "tie_word_embeddings": True})
         self.quantize("tied", "bf16", "g-tied")
