@@ -566,7 +566,8 @@ TEST_F(ServingPlanTest, SizesOutOfRangeAreRefused) {
     refuse(type, [&](ServingOptions& s) { s.kv_cache_dtype = type; });
   refuse("--admission optimistic", [](ServingOptions& s) { s.admission = "optimistic"; });
   refuse("--park-memory has no meaning", [](ServingOptions& s) { s.park_memory = 1 << 20; });
-  refuse("--park-memory 5 is too small for one block of", [](ServingOptions& s) { s.park_memory = 5, s.admission = "balanced"; });
+  refuse("--park-memory 5 is too small for one block of",
+         [](ServingOptions& s) { s.park_memory = 5, s.admission = "balanced"; });
   refuse("--max-num-batched-tokens 4", [](ServingOptions& s) { s.max_num_batched_tokens = 4, s.max_num_seqs = 5; });
 }
 
