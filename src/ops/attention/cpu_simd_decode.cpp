@@ -1,6 +1,4 @@
 // Attention of one query over a cache, in fp32 arithmetic: each chunk of keys gives a partial result.
-#include <numbers>
-
 #include "ops/attention/decode_simd.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -143,7 +141,7 @@ void run_decode(const ForwardCall& call) {
   const int64_t stride = shape.kv_heads * shape.dim;
   Carver carver(call.scratch);
   const DecodeBlock block = decode_block(carver, shape);
-  const double cap = shape.softcap, scale = cap > 0 ? shape.scale / cap : shape.scale * std::numbers::log2e;
+  const ScoreScale scores(shape.scale, shape.softcap);
   const auto q_at = [&](int64_t head_row) { return head_row * shape.dim * q_bytes; };
   // All heads of a chunk are consecutive, so whole rows of the cache are read from memory once.
   const int64_t parts = (group + kDecodeHeads - 1) / kDecodeHeads;  // of the heads that share a kv head
@@ -160,9 +158,8 @@ void run_decode(const ForwardCall& call) {
         static_cast<const std::byte*>(call.q) + q_at(head_row), call.q_dtype,
         static_cast<const std::byte*>(call.k) + first * kv_bytes,
         static_cast<const std::byte*>(call.v) + first * kv_bytes, call.kv_dtype, stride,
-        std::min(kDecodeChunk, end_key - key), shape.dim, static_cast<float>(scale),
-        static_cast<float>(cap * std::numbers::log2e), block.o + partial * width, most * width, block.maximum + partial,
-        block.sum + partial, most});
+        std::min(kDecodeChunk, end_key - key), shape.dim, scores.scale, scores.softcap, block.o + partial * width,
+        most * width, block.maximum + partial, block.sum + partial, most});
     }
   });
   constexpr int64_t kPartials = 256;  // enough for another thread

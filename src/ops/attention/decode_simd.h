@@ -1,11 +1,22 @@
 // Attention of one query per batch row over a cache: without tiles, as every key is used once per head.
 #pragma once
 
+#include <numbers>
+
 #include "ops/attention/forward_driver.h"
 
 namespace headroom {
 
 constexpr int kDecodeHeads = 4;  // most heads of one item
+
+// What the products of queries and keys are multiplied by, in the base-2 domain.
+struct ScoreScale {
+  float scale;    // with a cap: before the cap, in units of it
+  float softcap;  // 0 = none
+  ScoreScale(double of, double cap)
+      : scale(static_cast<float>(cap > 0 ? of / cap : of * std::numbers::log2e)),
+        softcap(static_cast<float>(cap * std::numbers::log2e)) {}
+};
 
 // Heads that share a chunk of keys, and the chunk.
 struct DecodeItem {
@@ -18,9 +29,8 @@ struct DecodeItem {
   int64_t stride;
   int64_t count;
   int64_t dim;
-  float scale;    // of the scores, base-2 domain; with a cap: before the cap, in units of it
-  float softcap;  // base-2 domain, 0 = none
-  float* o;       // of the first head; the next head's is o_stride floats further
+  float scale, softcap;  // as ScoreScale has them
+  float* o;              // of the first head; the next head's is o_stride floats further
   int64_t o_stride;
   float* maximum;
   float* sum;

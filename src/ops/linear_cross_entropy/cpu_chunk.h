@@ -47,4 +47,12 @@ ChunkLossOffer make_tiled_loss(const KernelSpec& spec, const DeviceFacts& facts)
 // The accumulator of the bias's gradient, which is the last output.
 inline float* bias_sums(const KernelCall& call) { return call.outputs.back().as<float>(); }
 
+// Row `row` of a dense tensor of rows of `width` elements.
+inline std::byte* row_of(const TensorView& tensor, int64_t row, int64_t width) {
+  return static_cast<std::byte*>(tensor.data) + row * width * dtype_bytes(tensor.dtype);
+}
+
+// Adds the gradients of the logits to the bias's, row by row; `sums`: of the first of the rows' entries.
+void add_columns(const LossRows& rows, float* sums);
+
 }  // namespace headroom

@@ -46,7 +46,7 @@ class ProductLoss final : public ChunkLoss {
 
   LossSums run(const KernelCall& call, const LossChunk& chunk) const override {
     const ChunkProducts& products = chunk.rows == products_.front().rows ? products_.front() : products_.back();
-    const void* x = row_of(call.inputs[0], chunk.first);
+    const void* x = row_of(call.inputs[0], chunk.first, shape_.hidden);
     const void* w = call.inputs[1].data;
     std::byte* workspace = call.scratch.data() + scratch_.logits + scratch_.losses;
     const LossRows rows = rows_of(call, chunk);
@@ -54,8 +54,9 @@ class ProductLoss final : public ChunkLoss {
         {x, w, rows.logits, static_cast<const float*>(loss_bias(shape_, options_, call)), nullptr, workspace});
     softmax_(rows);
     if (options_.gradient)
-      products.dx->run({rows.logits, w, row_of(call.outputs[0], chunk.first), nullptr, nullptr, workspace});
-    if (options_.trains_bias) add_columns(call, reinterpret_cast<const std::byte*>(rows.logits), rows.rows);
+      products.dx->run(
+          {rows.logits, w, row_of(call.outputs[0], chunk.first, shape_.hidden), nullptr, nullptr, workspace});
+    if (options_.trains_bias) add_columns(rows, bias_sums(call));
     if (options_.trains) {
       float* sums = call.outputs[2].as<float>();
       const Matmul& dw = chunk.overwrite ? *products.dw_first : *products.dw_adding;
@@ -89,20 +90,6 @@ class ProductLoss final : public ChunkLoss {
     return rows;
   }
 
-  // Adds a chunk's dlogits to the bias's gradient, row by row.
-  void add_columns(const KernelCall& call, const std::byte* gradients, int64_t rows) const {
-    const int64_t size = dtype_bytes(dtype_);
-    float* const sums = bias_sums(call);
-    parallel_for(shape_.vocabulary, 256, [&](int64_t begin, int64_t end, int) {
-      for (int64_t row = 0; row < rows; ++row)
-        accumulate_floats(gradients + (row * shape_.vocabulary + begin) * size, dtype_, sums + begin, end - begin);
-    });
-  }
-
-  std::byte* row_of(const TensorView& tensor, int64_t row) const {
-    return static_cast<std::byte*>(tensor.data) + row * shape_.hidden * dtype_bytes(dtype_);
-  }
-
   LossShape shape_;
   LossScratch scratch_;
   LossOptions options_;
@@ -112,6 +99,14 @@ class ProductLoss final : public ChunkLoss {
 };
 
 }  // namespace
+
+void add_columns(const LossRows& rows, float* sums) {
+  parallel_for(rows.vocabulary, 256, [&](int64_t begin, int64_t end, int) {
+    for (int64_t row = 0; row < rows.rows; ++row)
+      accumulate_floats(gradient_row<std::byte>(rows, row) + begin * dtype_bytes(rows.dtype), rows.dtype, sums + begin,
+                        end - begin);
+  });
+}
 
 ChunkLossOffer make_product_loss(const KernelSpec& spec, const DeviceFacts& facts, MatmulMaker make,
                                  SoftmaxLoss softmax) {

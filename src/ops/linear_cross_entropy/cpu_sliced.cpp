@@ -1,11 +1,8 @@
 // The loss of many rows, slice by slice of the vocabulary: a pass for the softmax of each row, and for the gradient a
 // second one, which computes the logits again.
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
-#include "base/threads.h"
-#include "ops/add/simd.h"
 #include "ops/cast/convert.h"
 #include "ops/linear_cross_entropy/cpu_chunk.h"
 #include "ops/linear_cross_entropy/sliced.h"
@@ -24,9 +21,10 @@ class SlicedLossKernel final : public ChunkLoss {
   SlicedLossKernel(const KernelSpec& spec, const LossShape& shape, const DeviceFacts& facts)
       : shape_(shape),
         options_(loss_options(spec)),
-        dtype_(spec.inputs[0].dtype),
+        dtype_(spec.inputs[LossInputs::x].dtype),
         facts_(facts),
         slices_(loss_slices(shape, dtype_, options_.gradient)),
+        workspace_(slice_workspace(shape, slices_, dtype_, facts, options_.gradient, options_.trains)),
         softmax_(simd_slice_softmax()) {}
 
   int64_t rows() const { return slices_.rows; }
@@ -34,9 +32,8 @@ class SlicedLossKernel final : public ChunkLoss {
   // Creates the products. Returns the reason if one is refused, else an empty string.
   std::string prepare(MatmulMaker make) {
     std::string refusal;
-    const int64_t booked = slice_workspace(shape_, slices_, dtype_, facts_, options_.gradient, options_.trains);
     const auto take = [&](std::unique_ptr<Matmul>& to, const MatmulSpec& spec) {
-      MatmulOffer offer = make(spec, facts_, booked);
+      MatmulOffer offer = make(spec, facts_, workspace_);
       to = std::move(offer.matmul);
       if (!to && refusal.empty()) refusal = offer.refusal;
     };
@@ -55,7 +52,7 @@ class SlicedLossKernel final : public ChunkLoss {
 
   LossSums run(const KernelCall& call, const LossChunk& chunk) const override {
     Carver carver(call.scratch.data());
-    const SlicedLoss scratch = sliced_loss(carver, shape_, slices_, dtype_, facts_, options_.gradient, options_.trains);
+    const SlicedLoss scratch = sliced_loss(carver, shape_, slices_, dtype_, options_.gradient, workspace_);
     const Pass pass{call, chunk, scratch};
     std::fill_n(scratch.softmax, chunk.rows, RowSoftmax{});
     each_slice(
@@ -63,7 +60,7 @@ class SlicedLossKernel final : public ChunkLoss {
     if (options_.gradient) {
       each_slice([&](int64_t first, int64_t entries) { add_gradients(pass, first, entries); });
       if (dtype_ != DType::f32)
-        convert_in_parallel(scratch.dx, DType::f32, row_of(call.outputs[0], chunk.first), dtype_,
+        convert_in_parallel(scratch.dx, DType::f32, row_of(call.outputs[0], chunk.first, shape_.hidden), dtype_,
                             chunk.rows * shape_.hidden);
     }
     return sums_of(pass);
@@ -92,7 +89,8 @@ class SlicedLossKernel final : public ChunkLoss {
   LossRows logits_of(const Pass& pass, int64_t first, int64_t entries) const {
     const auto* const bias = static_cast<const float*>(loss_bias(shape_, options_, pass.call));
     products_of(pass.chunk.rows, entries)
-        .logits->run({row_of(pass.call.inputs[0], pass.chunk.first), weight_of(pass, first), pass.scratch.logits,
+        .logits->run({row_of(pass.call.inputs[LossInputs::x], pass.chunk.first, shape_.hidden),
+                      row_of(pass.call.inputs[LossInputs::weight], first, shape_.hidden), pass.scratch.logits,
                       bias ? bias + first : nullptr, nullptr, pass.scratch.workspace});
     LossRows rows;
     rows.logits = pass.scratch.logits;
@@ -102,7 +100,7 @@ class SlicedLossKernel final : public ChunkLoss {
     rows.first_row = pass.chunk.first;
     rows.gradient = options_.gradient;
     rows.dtype = dtype_;
-    rows.scale = options_.gradient ? *pass.call.inputs[3].as<float>() : 1.0f;
+    rows.scale = options_.gradient ? *pass.call.inputs[LossGradInputs::scale].as<float>() : 1.0f;
     rows.softcap = options_.softcap;
     return rows;
   }
@@ -112,25 +110,18 @@ class SlicedLossKernel final : public ChunkLoss {
     const SliceProducts& products = products_of(pass.chunk.rows, entries);
     const LossRows rows = logits_of(pass, first, entries);
     softmax_.write_gradient(rows, first, pass.scratch.softmax);
-    void* const dx =
-        dtype_ == DType::f32 ? static_cast<void*>(row_of(pass.call.outputs[0], pass.chunk.first)) : pass.scratch.dx;
+    void* const dx = dtype_ == DType::f32
+                         ? static_cast<void*>(row_of(pass.call.outputs[0], pass.chunk.first, shape_.hidden))
+                         : pass.scratch.dx;
     const Matmul& add_dx = first == 0 ? *products.dx_first : *products.dx_adding;
-    add_dx.run({rows.logits, weight_of(pass, first), dx, nullptr, dx, pass.scratch.workspace});
-    if (options_.trains_bias) add_columns(pass, rows, first);
+    add_dx.run({rows.logits, row_of(pass.call.inputs[LossInputs::weight], first, shape_.hidden), dx, nullptr, dx,
+                pass.scratch.workspace});
+    if (options_.trains_bias) add_columns(rows, bias_sums(pass.call) + first);
     if (!options_.trains) return;
     float* const sums = pass.call.outputs[2].as<float>() + first * shape_.hidden;
     const Matmul& add_dw = pass.chunk.overwrite ? *products.dw_first : *products.dw_adding;
-    add_dw.run(
-        {rows.logits, row_of(pass.call.inputs[0], pass.chunk.first), sums, nullptr, sums, pass.scratch.workspace});
-  }
-
-  void add_columns(const Pass& pass, const LossRows& rows, int64_t first) const {
-    float* const sums = bias_sums(pass.call) + first;
-    parallel_for(rows.vocabulary, 256, [&](int64_t begin, int64_t end, int) {
-      for (int64_t row = 0; row < rows.rows; ++row)
-        accumulate_floats(gradient_row<std::byte>(rows, row) + begin * dtype_bytes(dtype_), dtype_, sums + begin,
-                          end - begin);
-    });
+    add_dw.run({rows.logits, row_of(pass.call.inputs[LossInputs::x], pass.chunk.first, shape_.hidden), sums, nullptr,
+                sums, pass.scratch.workspace});
   }
 
   LossSums sums_of(const Pass& pass) const {
@@ -138,18 +129,10 @@ class SlicedLossKernel final : public ChunkLoss {
     for (int64_t row = 0; row < pass.chunk.rows; ++row) {
       if (pass.chunk.targets.at(pass.chunk.first + row) == Targets::kNone) continue;
       const RowSoftmax& softmax = pass.scratch.softmax[row];
-      found.loss += static_cast<double>(softmax.largest) - static_cast<double>(softmax.chosen) + std::log(softmax.sum);
-      found.hits += shape_.hits && softmax.chosen >= softmax.largest ? 1 : 0;
+      found.loss += softmax.loss();
+      found.hits += shape_.hits && softmax.hit() ? 1 : 0;
     }
     return found;
-  }
-
-  std::byte* row_of(const TensorView& tensor, int64_t row) const {
-    return static_cast<std::byte*>(tensor.data) + row * shape_.hidden * dtype_bytes(dtype_);
-  }
-  const std::byte* weight_of(const Pass& pass, int64_t entry) const {
-    const TensorView& weight = pass.call.inputs[1];
-    return static_cast<const std::byte*>(weight.data) + entry * shape_.hidden * dtype_bytes(weight.dtype);
   }
 
   LossShape shape_;
@@ -157,6 +140,7 @@ class SlicedLossKernel final : public ChunkLoss {
   DType dtype_;
   DeviceFacts facts_;
   LossSlices slices_;
+  int64_t workspace_;  // bytes
   SliceSoftmax softmax_;
   std::vector<SliceProducts> products_;
 };
@@ -166,7 +150,8 @@ class SlicedLossKernel final : public ChunkLoss {
 ChunkLossOffer make_sliced_loss(const KernelSpec& spec, const DeviceFacts& facts, MatmulMaker make) {
   const LossOptions options = loss_options(spec);
   const LossShape shape = loss_shape(spec.call());
-  const int64_t needed = sliced_scratch(shape, spec.inputs[0].dtype, facts, options.gradient, options.trains);
+  const int64_t needed =
+      sliced_scratch(shape, spec.inputs[LossInputs::x].dtype, facts, options.gradient, options.trains);
   if (needed > spec.scratch_bytes)
     return {nullptr, 0, fmt::format("needs {} bytes of scratch, {} are booked", needed, spec.scratch_bytes)};
   auto loss = std::make_unique<SlicedLossKernel>(spec, shape, facts);

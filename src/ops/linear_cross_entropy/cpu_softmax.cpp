@@ -117,8 +117,8 @@ void softmax_row(const LossRows& rows, int64_t row) {
   RowSoftmax softmax;
   add_logits(logits, rows.vocabulary, softmax);
   softmax.chosen = logits[target];
-  if (rows.hits != nullptr) rows.hits[row] = softmax.chosen >= softmax.largest ? 1 : 0;
-  rows.losses[row] = static_cast<double>(softmax.largest) - static_cast<double>(softmax.chosen) + std::log(softmax.sum);
+  if (rows.hits != nullptr) rows.hits[row] = softmax.hit() ? 1 : 0;
+  rows.losses[row] = softmax.loss();
   if (rows.gradient) write_row<kCapped>(rows, row, softmax, target);
 }
 

@@ -93,19 +93,21 @@ struct SlicedLoss {
   std::byte* workspace;  // of the largest product
 };
 
-inline SlicedLoss sliced_loss(Carver& carver, const LossShape& s, const LossSlices& slices, DType dtype,
-                              const DeviceFacts& facts, bool gradient, bool trains) {
+// `workspace`: slice_workspace()'s bytes.
+inline SlicedLoss sliced_loss(Carver& carver, const LossShape& s, const LossSlices& slices, DType dtype, bool gradient,
+                              int64_t workspace) {
   SlicedLoss scratch{};
   scratch.logits = carver.take<float>(slices.rows * slices.entries);
   scratch.dx = carver.take<float>(gradient && dtype != DType::f32 ? slices.rows * s.hidden : 0);
   scratch.softmax = carver.take<RowSoftmax>(slices.rows);
-  scratch.workspace = carver.take<std::byte>(slice_workspace(s, slices, dtype, facts, gradient, trains));
+  scratch.workspace = carver.take<std::byte>(workspace);
   return scratch;
 }
 
 inline int64_t sliced_scratch(const LossShape& s, DType dtype, const DeviceFacts& facts, bool gradient, bool trains) {
   Carver carver;
-  sliced_loss(carver, s, loss_slices(s, dtype, gradient), dtype, facts, gradient, trains);
+  const LossSlices slices = loss_slices(s, dtype, gradient);
+  sliced_loss(carver, s, slices, dtype, gradient, slice_workspace(s, slices, dtype, facts, gradient, trains));
   return carver.used();
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "ops/attention/decode_simd.h"
 #include "ops/paged_attention/scratch.h"
 
 namespace headroom {
@@ -18,9 +19,8 @@ struct Bf16Queries {
 
 class Bf16Chunk {
  public:
-  // scale and softcap as DecodeItem has them.
-  Bf16Chunk(int64_t dim, float scale, float softcap)
-      : dim_(dim), width_(padded_dim(dim)), scale_(scale), softcap_(softcap) {}
+  Bf16Chunk(int64_t dim, const ScoreScale& scores)
+      : dim_(dim), width_(padded_dim(dim)), scale_(scores.scale), softcap_(scores.softcap) {}
 
   // Copies and arranges the keys and values of `count` positions, at most kPagedBf16Chunk.
   void load(const uint16_t* const* k, const uint16_t* const* v, int64_t count);

@@ -1,7 +1,5 @@
 #include "ops/paged_attention/bf16.h"
 
-#include <numbers>
-
 #include "ops/cpu/avx512_bf16.h"
 #include "ops/cpu/instruction_set.h"
 #include "ops/paged_attention/bf16_tile.h"
@@ -17,7 +15,8 @@ class Bf16Tile {
   static constexpr int64_t kRows = kPagedBf16Tile;
   static bool together(int64_t) { return true; }
 
-  explicit Bf16Tile(const PagedCall& call) : call_(call), chunk_(call.shape.dim, scale_of(call), cap_of(call)) {}
+  explicit Bf16Tile(const PagedCall& call)
+      : call_(call), chunk_(call.shape.dim, ScoreScale(call.shape.scale, call.shape.softcap)) {}
 
   void attend(const PagedItem& item, int64_t chunk) {
     load(item, item.keys_from(chunk), item.keys_to(chunk));
@@ -56,19 +55,11 @@ class Bf16Tile {
     }
   };
 
-  static float cap_of(const PagedCall& call) { return static_cast<float>(call.shape.softcap * std::numbers::log2e); }
-  static float scale_of(const PagedCall& call) {
-    const double cap = call.shape.softcap;
-    return static_cast<float>(cap > 0 ? call.shape.scale / cap : call.shape.scale * std::numbers::log2e);
-  }
-
   // The keys and values of positions [from, to) of the item's sequence.
   void load(const PagedItem& item, int64_t from, int64_t to) {
-    const PagedShape& shape = call_.shape;
     std::array<const uint16_t*, kPagedBf16Chunk> k, v;
     for (int64_t position = from; position < to; ++position) {
-      const int64_t first =
-          call_.pool_row(item.owner(), position) * shape.row_width() + item.kv_head() * shape.head_width;
+      const int64_t first = item.pool_element(position);
       k[static_cast<size_t>(position - from)] = static_cast<const uint16_t*>(call_.k) + first;
       v[static_cast<size_t>(position - from)] = static_cast<const uint16_t*>(call_.v) + first;
     }

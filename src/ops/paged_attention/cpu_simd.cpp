@@ -1,7 +1,5 @@
 #include "ops/paged_attention/simd.h"
 
-#include <numbers>
-
 #include "ops/paged_attention/rows.h"
 
 namespace headroom {
@@ -33,9 +31,9 @@ class SimdTile {
   DecodeItem against(const PagedItem& item, int64_t chunk) const {
     const PagedShape& shape = call_.shape;
     const int64_t from = item.keys_from(chunk);
-    const int64_t first = call_.pool_row(item.owner(), from) * shape.row_width() + item.kv_head() * shape.head_width;
+    const int64_t first = item.pool_element(from);
     const int64_t kv_bytes = dtype_bytes(call_.kv_dtype);
-    const double cap = shape.softcap, scale = cap > 0 ? shape.scale / cap : shape.scale * std::numbers::log2e;
+    const ScoreScale scores(shape.scale, shape.softcap);
     return {static_cast<int>(item.heads()),
             item.q(),
             call_.q_dtype,
@@ -45,8 +43,8 @@ class SimdTile {
             shape.row_width(),
             item.keys_to(chunk) - from,
             shape.dim,
-            static_cast<float>(scale),
-            static_cast<float>(cap * std::numbers::log2e),
+            scores.scale,
+            scores.softcap,
             item.o(chunk),
             item.o_stride(),
             item.maximum(chunk),

@@ -28,8 +28,10 @@ class PagedItem {
         sum_(maximum_ + kPagedHeads * most_) {}
 
   int64_t heads() const { return heads_; }
-  int64_t kv_head() const { return kv_head_; }
-  int64_t owner() const { return call_.owners[row_]; }
+  // The first element, in the pools, of the kv head's key and value at a position of the sequence.
+  int64_t pool_element(int64_t position) const {
+    return call_.pool_row(owner(), position) * shape_.row_width() + kv_head_ * shape_.head_width;
+  }
   // The queries of the heads, one after the other.
   const std::byte* q() const { return static_cast<const std::byte*>(call_.q) + at(0); }
 
@@ -72,6 +74,7 @@ class PagedItem {
   }
 
  private:
+  int64_t owner() const { return call_.owners[row_]; }
   int64_t first_chunk() const { return shape_.keys_begin(position_) / size_; }
   // The offset in bytes, in q and o, of one of the item's heads.
   int64_t at(int64_t head) const {
