@@ -5,6 +5,7 @@
 #include "base/threads.h"
 #include "ops/elementwise/simd.h"
 #include "ops/elementwise/table.h"
+#include "ops/stream/counter_bits.h"
 #include "ops/stream/scalar_access.h"
 
 namespace headroom {
@@ -12,8 +13,11 @@ namespace {
 
 constexpr int64_t kGrain = 2048;
 
-// Arithmetic in f64, one element at a time.
+// Arithmetic in f64, one element at a time: number `index` of the step's global batch.
 struct Doubles {
+  FormulaDraws draws;
+  uint64_t index = 0;
+
   struct Normal {
     double density, integral;
   };
@@ -33,77 +37,81 @@ struct Doubles {
             0.5 * std::erfc(-x / std::numbers::sqrt2)};
   }
   double tanh(double x) const { return std::tanh(x); }
+  double unless_dropped(double v) const {
+    return counter_bits(block_key(draws.key, index), index) >> 1 >= draws.below ? v : 0;
+  }
 };
 
 #define HR_FORMULA inline
 #include "ops/elementwise/formulas-inl.h"
 #undef HR_FORMULA
 
-// What a kernel keeps of its spec.
-struct Prepared {
-  Formula formula;
-  double constant;
+FormulaDraws draws_of(const PreparedFormula& prepared, const KernelCall& call) {
+  if (!prepared.draws) return {};
+  return {step_key(call.inputs.back().as<float>(), prepared.tensor), call.trip * call.outputs.front().count(),
+          prepared.below};
+}
 
-  explicit Prepared(const KernelSpec& spec) {
-    const ElementwiseRow& row = elementwise_row(spec.op);
-    formula = row.formula(spec.op, spec.attrs);
-    constant = row.constant.empty() ? 1 : spec.attrs.real(row.constant);
-  }
-};
-
-ElementwiseArrays arrays_of(const KernelCall& call) {
+ElementwiseArrays arrays_of(const PreparedFormula& prepared, const KernelCall& call) {
   ElementwiseArrays arrays;
   for (size_t i = 0; i < call.inputs.size(); ++i) arrays.in[i] = call.inputs[i].data;
   for (size_t i = 0; i < call.outputs.size(); ++i) arrays.out[i] = call.outputs[i].data;
-  arrays.dtype = call.outputs[0].dtype;
+  arrays.dtype = call.inputs.front().dtype;
+  arrays.result_dtype = call.outputs.front().dtype;
+  arrays.draws = draws_of(prepared, call);
   return arrays;
 }
 
 std::unique_ptr<CpuKernel> simd(const KernelSpec& spec) {
-  const Prepared prepared(spec);
+  const PreparedFormula prepared = prepared_formula(spec.op, spec.attrs);
   const auto value = static_cast<float>(prepared.constant);
   const FormulaConstant<float> constant{value, 1.0f / value};
-  return kernel_of([formula = prepared.formula, constant](const KernelCall& call) {
-    const ElementwiseArrays arrays = arrays_of(call);
-    parallel_for(call.outputs[0].count(), kGrain,
-                 [&](int64_t begin, int64_t end, int) { elementwise_range(formula, constant, arrays, begin, end); });
+  return kernel_of([prepared, constant](const KernelCall& call) {
+    const ElementwiseArrays arrays = arrays_of(prepared, call);
+    parallel_for(call.outputs.front().count(), kGrain, [&](int64_t begin, int64_t end, int) {
+      elementwise_range(prepared.formula, constant, arrays, begin, end);
+    });
   });
 }
 
 KernelOffer gated_silu_bf16(const KernelSpec& spec, const DeviceFacts& facts) {
-  const Formula formula = Prepared(spec).formula;
+  const PreparedFormula prepared = prepared_formula(spec.op, spec.attrs);
+  const Formula formula = prepared.formula;
   if (!facts.capabilities.has(kAvx512Bf16)) return {nullptr, "the machine has no AVX512_BF16"};
-  if (spec.outputs[0].dtype != DType::bf16 || (formula != Formula::gated_silu && formula != Formula::gated_silu_grad))
+  if (spec.outputs.front().dtype != DType::bf16 ||
+      (formula != Formula::gated_silu && formula != Formula::gated_silu_grad))
     return {nullptr, "takes bf16 and silu"};
-  return {kernel_of([formula](const KernelCall& call) {
-            const ElementwiseArrays arrays = arrays_of(call);
-            parallel_for(call.outputs[0].count(), kGrain,
-                         [&](int64_t begin, int64_t end, int) { gated_silu_bf16_range(formula, arrays, begin, end); });
+  return {kernel_of([prepared](const KernelCall& call) {
+            const ElementwiseArrays arrays = arrays_of(prepared, call);
+            parallel_for(call.outputs.front().count(), kGrain, [&](int64_t begin, int64_t end, int) {
+              gated_silu_bf16_range(prepared.formula, arrays, begin, end);
+            });
           }),
           {}};
 }
 
 template <class F>
-std::unique_ptr<CpuKernel> reference_of(const KernelSpec& spec, const FormulaConstant<double>& constant) {
-  HR_CHECK(spec.inputs.size() == F::kInputs && spec.outputs.size() == F::kOutputs,
+std::unique_ptr<CpuKernel> reference_of(const KernelSpec& spec, const PreparedFormula& prepared) {
+  HR_CHECK(spec.inputs.size() >= F::kInputs && spec.outputs.size() == F::kOutputs,
            "{}: its formula has {} inputs and {} outputs", spec.op, F::kInputs, F::kOutputs);
-  return kernel_of([constant](const KernelCall& call) {
-    for (int64_t i = 0; i < call.outputs[0].count(); ++i) {
+  return kernel_of([prepared](const KernelCall& call) {
+    const FormulaConstant<double> constant{prepared.constant, 1 / prepared.constant};
+    const FormulaDraws draws = draws_of(prepared, call);
+    for (int64_t i = 0; i < call.outputs.front().count(); ++i) {
       double in[F::kInputs], out[F::kOutputs];
       for (size_t k = 0; k < F::kInputs; ++k) in[k] = read_element(call.inputs[k], i);
-      F::at(Doubles(), constant, in, out);
+      F::at(Doubles{draws, static_cast<uint64_t>(draws.first + i)}, constant, in, out);
       for (size_t k = 0; k < F::kOutputs; ++k) write_element(call.outputs[k], i, out[k]);
     }
   });
 }
 
 std::unique_ptr<CpuKernel> reference(const KernelSpec& spec) {
-  const Prepared prepared(spec);
-  const FormulaConstant<double> constant{prepared.constant, 1 / prepared.constant};
+  const PreparedFormula prepared = prepared_formula(spec.op, spec.attrs);
   switch (prepared.formula) {
 #define HR_MAKE(number, type) \
   case Formula::number:       \
-    return reference_of<type>(spec, constant);
+    return reference_of<type>(spec, prepared);
     HR_FORMULAS(HR_MAKE)
 #undef HR_MAKE
   }
@@ -113,10 +121,10 @@ std::unique_ptr<CpuKernel> reference(const KernelSpec& spec) {
 }  // namespace
 
 void register_elementwise_cpu(CpuKernels& kernels) {
-  for (const ElementwiseRow& row : elementwise_rows()) {
+  for (const std::string_view op : elementwise_kernels()) {
     std::vector<KernelCandidate> candidates = simd_and_reference<simd, reference>();
-    if (row.name.starts_with("swiglu")) candidates.insert(candidates.begin(), {"avx512_bf16", gated_silu_bf16});
-    kernels.add(row.name, std::move(candidates));
+    if (op.starts_with("swiglu")) candidates.insert(candidates.begin(), {"avx512_bf16", gated_silu_bf16});
+    kernels.add(op, std::move(candidates));
   }
 }
 

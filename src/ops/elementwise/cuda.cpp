@@ -7,23 +7,29 @@ namespace headroom {
 namespace {
 
 std::unique_ptr<CudaKernel> make_elementwise(const KernelSpec& spec, const CudaContext& context) {
-  const ElementwiseRow& row = elementwise_row(spec.op);
-  const double constant = row.constant.empty() ? 1 : spec.attrs.real(row.constant);
-  return cuda_kernel_of([formula = row.formula(spec.op, spec.attrs), type = float_type(spec.outputs[0].dtype),
-                         constant = static_cast<float>(constant), count = count_of(spec.outputs[0]),
-                         multiprocessors = context.multiprocessors](const KernelCall& call, CudaStream stream) {
+  const PreparedFormula prepared = prepared_formula(spec.op, spec.attrs);
+  const auto compute = [prepared, x_type = float_type(spec.inputs.front().dtype),
+                        y_type = float_type(spec.outputs.front().dtype), count = count_of(spec.outputs.front()),
+                        multiprocessors = context.multiprocessors](const KernelCall& call, CudaStream stream) {
     cuda::ElementwiseOperands operands;
     for (size_t i = 0; i < call.inputs.size(); ++i) operands.in[i] = call.inputs[i].data;
     for (size_t i = 0; i < call.outputs.size(); ++i) operands.out[i] = call.outputs[i].data;
     operands.count = count;
-    cuda::launch_elementwise(formula, type, constant, operands, multiprocessors, stream);
-  });
+    if (prepared.draws) {
+      operands.hyper = call.inputs.back().as<float>();
+      operands.tensor = prepared.tensor;
+      operands.draws = {0, call.trip * count, prepared.below};
+    }
+    cuda::launch_elementwise(prepared.formula, x_type, y_type, static_cast<float>(prepared.constant), operands,
+                             multiprocessors, stream);
+  };
+  return cuda_kernel_of(compute, !prepared.draws);
 }
 
 }  // namespace
 
 void register_elementwise_cuda(CudaKernels& kernels) {
-  for (const ElementwiseRow& row : elementwise_rows()) kernels.add(row.name, one_cuda_kernel<make_elementwise>());
+  for (const std::string_view op : elementwise_kernels()) kernels.add(op, one_cuda_kernel<make_elementwise>());
 }
 
 }  // namespace headroom

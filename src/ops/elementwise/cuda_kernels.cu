@@ -3,6 +3,7 @@
 
 #include "ops/cuda/elements.cuh"
 #include "ops/cuda/launch.cuh"
+#include "ops/cuda/random.cuh"
 
 namespace headroom::cuda {
 
@@ -31,19 +32,45 @@ struct Device {
   HR_DEVICE float tanh(float x) const { return tanhf(x); }
 };
 
+// For one element of which the random bits are known.
+struct DrawingDevice : Device {
+  bool dropped;
+  HR_DEVICE float unless_dropped(float v) const { return dropped ? 0.0f : v; }
+};
+
 #define HR_FORMULA HR_DEVICE
 #include "ops/elementwise/formulas-inl.h"
 #undef HR_FORMULA
 
-template <typename T, typename F>
+// The arithmetic of each element of a call.
+template <bool kRandom>
+struct Elements {
+  HR_DEVICE explicit Elements(const ElementwiseOperands&) {}
+  HR_DEVICE Device at(int64_t) const { return {}; }
+};
+template <>
+struct Elements<true> {
+  BlockKeys keys;
+  uint32_t below;
+  HR_DEVICE explicit Elements(const ElementwiseOperands& a)
+      : keys(step_key(a.hyper, a.tensor), a.draws.first), below(a.draws.below) {}
+  HR_DEVICE DrawingDevice at(int64_t i) { return {{}, keys.bits(static_cast<uint64_t>(i)) >> 1 < below}; }
+};
+
+// Elements per thread: 16 bytes of the narrower type.
+template <typename X, typename Y>
+constexpr int kElementwiseRun = kPack<X> > kPack<Y> ? kPack<X> : kPack<Y>;
+
+template <typename X, typename Y, typename F>
 __global__ void elementwise(float value, ElementwiseOperands operands) {
   const FormulaConstant<float> constant{value, 1.0f / value};
-  const T* const a = static_cast<const T*>(operands.in[0]);
-  const T* const b = static_cast<const T*>(operands.in[1]);
-  const T* const c = static_cast<const T*>(operands.in[2]);
-  T* const first = static_cast<T*>(operands.out[0]);
-  T* const second = static_cast<T*>(operands.out[1]);
-  for_runs<kPack<T>>(operands.count, [&](auto run, int64_t i) {
+  const X* const a = static_cast<const X*>(operands.in[0]);
+  const X* const b = static_cast<const X*>(operands.in[1]);
+  const X* const c = static_cast<const X*>(operands.in[2]);
+  Y* const first = static_cast<Y*>(operands.out[0]);
+  Y* const second = static_cast<Y*>(operands.out[1]);
+  Elements<kDraws<F>> elements(operands);
+  for_runs<kElementwiseRun<X, Y>>(operands.count, [&](auto run, int64_t i) {
     constexpr int N = decltype(run)::value;
     Floats<N> x0 = load_floats<N>(a + i), x1 = x0, x2 = x0, y0, y1;
     if constexpr (F::kInputs > 1) x1 = load_floats<N>(b + i);
@@ -51,7 +78,7 @@ __global__ void elementwise(float value, ElementwiseOperands operands) {
     HR_UNROLL for (int j = 0; j < N; ++j) {
       const float in[] = {x0.at[j], x1.at[j], x2.at[j]};
       float out[2];
-      F::at(Device(), constant, in, out);
+      F::at(elements.at(i + j), constant, in, out);
       y0.at[j] = out[0];
       if constexpr (F::kOutputs > 1) y1.at[j] = out[1];
     }
@@ -61,24 +88,44 @@ __global__ void elementwise(float value, ElementwiseOperands operands) {
 }
 
 #ifdef __CUDACC_RTC__
-#define HR_INSTANTIATE(number, ...)                                                     \
-  template __global__ void elementwise<float, __VA_ARGS__>(float, ElementwiseOperands); \
-  template __global__ void elementwise<Bf16, __VA_ARGS__>(float, ElementwiseOperands);
+#define HR_INSTANTIATE(number, ...)                                                            \
+  template __global__ void elementwise<float, float, __VA_ARGS__>(float, ElementwiseOperands); \
+  template __global__ void elementwise<Bf16, Bf16, __VA_ARGS__>(float, ElementwiseOperands);
 HR_FORMULAS(HR_INSTANTIATE)
+#define HR_INSTANTIATE_MIXED(number, ...)                                                     \
+  template __global__ void elementwise<float, Bf16, __VA_ARGS__>(float, ElementwiseOperands); \
+  template __global__ void elementwise<Bf16, float, __VA_ARGS__>(float, ElementwiseOperands);
+HR_CONVERTING_FORMULAS(HR_INSTANTIATE_MIXED)
 #else
-void launch_elementwise(Formula formula, FloatType type, float constant, const ElementwiseOperands& operands,
-                        int multiprocessors, CudaStream stream) {
-  with_float_type(type, [&](auto zero) {
-    using T = decltype(zero);
-    const Grid grid = grid_over(operands.count / kPack<T> + 1, multiprocessors);
-    switch (formula) {
+// body(X{}, Y{}) with the element types of F's inputs and outputs.
+template <typename F, typename Body>
+void with_types_of(FloatType x_type, FloatType y_type, const Body& body) {
+  if constexpr (kConverts<F>)
+    with_float_types(x_type, y_type, body);
+  else
+    with_float_type(x_type, [&](auto zero) { body(zero, zero); });
+}
+
+template <typename F>
+void launch_formula(FloatType x_type, FloatType y_type, float constant, const ElementwiseOperands& operands,
+                    int multiprocessors, CudaStream stream) {
+  with_types_of<F>(x_type, y_type, [&](auto x_zero, auto y_zero) {
+    using X = decltype(x_zero);
+    using Y = decltype(y_zero);
+    launch(elementwise<X, Y, F>, grid_over(operands.count / kElementwiseRun<X, Y> + 1, multiprocessors), stream,
+           constant, operands);
+  });
+}
+
+void launch_elementwise(Formula formula, FloatType x_type, FloatType y_type, float constant,
+                        const ElementwiseOperands& operands, int multiprocessors, CudaStream stream) {
+  switch (formula) {
 #define HR_LAUNCH(number, ...) \
   case Formula::number:        \
-    return launch(elementwise<T, __VA_ARGS__>, grid, stream, constant, operands);
-      HR_FORMULAS(HR_LAUNCH)
+    return launch_formula<__VA_ARGS__>(x_type, y_type, constant, operands, multiprocessors, stream);
+    HR_FORMULAS(HR_LAUNCH)
 #undef HR_LAUNCH
-    }
-  });
+  }
 }
 #endif
 

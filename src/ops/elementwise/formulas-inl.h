@@ -3,7 +3,8 @@
 // Included into the namespace of each arithmetic M, after #define HR_FORMULA with the attributes of its functions.
 // There is no include guard, as vectors have a namespace for each instruction set. M has the operations that formulas
 // use; each M chooses how it associates three factors and how it approximates exp, erfc and tanh. F::at(m, constant,
-// inputs, outputs) takes one element of each operand, or a vector of elements.
+// inputs, outputs) takes one element of each operand, or a vector of elements. The M of a formula that draws also knows
+// the random bits of these elements.
 
 template <class V>
 struct ValueAndSlope {
@@ -110,3 +111,36 @@ struct Scale {
     out[0] = m.mul(in[0], m.set(factor.value));
   }
 };
+
+// y = x, in y's type
+struct Copy {
+  static constexpr int kInputs = 1, kOutputs = 1;
+  template <class M, class C, class V>
+  HR_FORMULA static void at(M, const C&, const V* in, V* out) {
+    out[0] = in[0];
+  }
+};
+
+// y = c x if the element is kept, else 0; in y's type
+struct Drop {
+  static constexpr int kInputs = 1, kOutputs = 1;
+  template <class M, class C, class V>
+  HR_FORMULA static void at(M m, const C& factor, const V* in, V* out) {
+    out[0] = m.unless_dropped(m.mul(in[0], m.set(factor.value)));
+  }
+};
+
+// Whether the results of F may have another type than its operands.
+template <class F>
+constexpr bool kConverts = false;
+#define HR_CONVERTS(number, type) \
+  template <>                     \
+  constexpr bool kConverts<type> = true;
+HR_CONVERTING_FORMULAS(HR_CONVERTS)
+#undef HR_CONVERTS
+
+// Whether F needs the random bits of its elements.
+template <class F>
+constexpr bool kDraws = false;
+template <>
+constexpr bool kDraws<Drop> = true;

@@ -1,5 +1,6 @@
 // The table of elementwise ops, and the rules that follow from it.
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "base/error.h"
@@ -118,11 +119,23 @@ std::span<const ElementwiseRow> elementwise_rows() {
   return rows;
 }
 
-const ElementwiseRow& elementwise_row(std::string_view op) {
+std::vector<std::string_view> elementwise_kernels() {
+  std::vector<std::string_view> ops{"cast", "dropout"};
+  for (const ElementwiseRow& row : elementwise_rows()) ops.push_back(row.name);
+  return ops;
+}
+
+PreparedFormula prepared_formula(std::string_view op, const Attrs& attrs) {
+  if (op == "cast") return {Formula::copy};
+  if (op == "dropout") {
+    const double rate = attrs.real("rate");
+    return {Formula::drop, static_cast<float>(1 / (1 - rate)), true, static_cast<uint64_t>(attrs.integer("tensor")),
+            static_cast<uint32_t>(std::lround(rate * 0x1p31))};
+  }
   const std::span<const ElementwiseRow> rows = elementwise_rows();
   const auto at = std::find_if(rows.begin(), rows.end(), [&](const ElementwiseRow& row) { return row.name == op; });
   HR_CHECK(at != rows.end(), "there is no elementwise op '{}'", op);
-  return *at;
+  return {at->formula(op, attrs), at->constant.empty() ? 1 : attrs.real(at->constant)};
 }
 
 void register_elementwise_ops(OpRegistry& registry) {

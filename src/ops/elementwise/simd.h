@@ -8,12 +8,14 @@
 
 namespace headroom {
 
-// The operands of a formula, in the order of its inputs and outputs: arrays of the same dtype, f32, bf16 or f16. An
-// output may be one of the inputs.
+// The operands of a formula, in the order of its inputs and outputs: arrays of f32, bf16 or f16. An output may be one
+// of the inputs if they have the same dtype.
 struct ElementwiseArrays {
   const void* in[kFormulaInputs] = {};
   void* out[kFormulaOutputs] = {};
-  DType dtype = DType::f32;
+  DType dtype = DType::f32;         // of the inputs
+  DType result_dtype = DType::f32;  // equal to dtype unless the formula converts
+  FormulaDraws draws;               // if the formula draws
 };
 
 // Computes elements [begin, end) of the outputs.

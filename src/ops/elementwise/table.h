@@ -1,7 +1,8 @@
 // The table of elementwise ops: the operands, results and formula of each. Rules and kernels follow from it.
 //
 // All operands and results of a call have the same shape and dtype: f32, bf16 or f16. Results are computed in the
-// kernel's arithmetic and rounded once.
+// kernel's arithmetic and rounded once. cast and dropout have rules of their own, in their folders, and kernels from
+// here; their result may have another dtype.
 #pragma once
 
 #include <span>
@@ -30,7 +31,21 @@ struct ElementwiseRow {
 };
 
 std::span<const ElementwiseRow> elementwise_rows();
-// Throws InternalError if there is none.
-const ElementwiseRow& elementwise_row(std::string_view op);
+
+// The ops with elementwise kernels: those of the table, cast and dropout.
+std::vector<std::string_view> elementwise_kernels();
+
+// What a kernel keeps of its node.
+struct PreparedFormula {
+  Formula formula = Formula::copy;
+  double constant = 1;
+  // The formula drops elements by the step's scalars (ops/step_scalars.h), the call's last operand.
+  bool draws = false;
+  uint64_t tensor = 0;  // the node's part of the key of its random bits
+  uint32_t below = 0;   // as in FormulaDraws
+};
+
+// For one of elementwise_kernels(). Throws InternalError for another op, or if an attribute is missing or wrong.
+PreparedFormula prepared_formula(std::string_view op, const Attrs& attrs);
 
 }  // namespace headroom

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "base/block_codes.h"
-#include "ops/cast/cuda_kernels.h"
+#include "ops/cast/cuda_convert.h"
 #include "ops/cuda/kernel.h"
 #include "ops/linear/cuda_codes.h"
 #include "ops/linear/cuda_fp8_product.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ops/cast/cuda_kernels.h"
+#include "ops/cast/cuda_convert.h"
 #include "ops/cuda/mma_refusal.h"
 #include "ops/linear/cuda_kernels.h"
 #include "ops/linear/cuda_scratch.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "ops/cast/cuda_kernels.h"
+#include "ops/cast/cuda_convert.h"
 #include "ops/cuda/capabilities.h"
 #include "ops/cuda/kernel.h"
 #include "ops/linear/cuda_kernels.h"

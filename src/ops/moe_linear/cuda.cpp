@@ -1,5 +1,5 @@
 // CUDA kernels of the experts' linear layers.
-#include "ops/cast/cuda_kernels.h"
+#include "ops/cast/cuda_convert.h"
 #include "ops/cuda/kernel.h"
 #include "ops/cuda/mma_refusal.h"
 #include "ops/moe_linear/cuda_kernels.h"
