@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks that operands have names. Outside src/ops no code reads an input or output of a node, call or instruction by a
 literal number: it uses operand(node, "gradient") and the names of positions that many ops share (result_of, token_of,
-source_of, first_factor of src/ir/graph.h). In src/ops no number above 3 stands for an operand, and no number of inputs above
-3 decides what a call has: the op names its inputs once, as MuonInputs of src/ops/muon/plan.h does.
+source_of, first_factor of src/ir/graph.h). In src/ops no number above 1 stands for an operand, and no number of inputs above
+2 decides what a call has: an op with more than two operands names them once, as MuonInputs of src/ops/muon/plan.h does.
 
 Usage: check_operands.py [SOURCE_DIR]     prints every breach, exit 1 when there is one
        check_operands.py --self-test      runs the checker on a small tree with known faults
@@ -22,12 +22,13 @@ NUMBERS_IN = {
 }
 
 ANYWHERE = re.compile(r'\b(?:inputs|outputs)(?:\(\))?(?:\[|\.at\()\s*\d+\s*[\])]')
-LARGE = r'(?:[4-9]|\d\d+)'
+LARGE = r'(?:[2-9]|\d\d+)'
+MANY = r'(?:[3-9]|\d\d+)'
 IN_OPS = (
     re.compile(r'\b(?:inputs|outputs)(?:\[|\.at\()\s*' + LARGE + r'\s*[\])]'),
     re.compile(r'\b(?:in|out|input|output|wants|trains|addend|accumulator|accumulate|cotangent)\(' + LARGE + r'\)'),
     re.compile(r'\b(?:contribute|set_total|set_accumulator|replace_output)\(' + LARGE + r','),
-    re.compile(r'\binputs(?:\.size\(\))?\s*(?:[=!<>]=|[<>])\s*' + LARGE + r'\b'),
+    re.compile(r'\binputs(?:\.size\(\))?\s*(?:[=!<>]=|[<>])\s*' + MANY + r'\b'),
 )
 
 
@@ -52,8 +53,8 @@ def self_test():
         'ir/op.h': 'return {call.inputs[0], call.inputs[1]};\n',
         'doctor/a.cpp': 'outputs[0] = 1;\n',
         'cost/a.cpp': 'f(call.inputs[1]);\nf(node.inputs[i]);\nf(node.outputs.at(0));\nf(node.inputs.front());  // inputs[0]\n',
-        'ops/x/op.cpp': 'f(inputs[3]);\nf(inputs[4]);\nf(context.input(5));\ncontext.contribute(4, d);\nif (inputs == 6) {}\n'
-                        'if (inputs.size() == 2) {}\nif (inputs.size() > 4) {}\nf(inputs[XInputs::clip]);\n',
+        'ops/x/op.cpp': 'f(inputs[1]);\nf(inputs[2]);\nf(context.input(3));\ncontext.contribute(2, d);\nif (inputs == 3) {}\n'
+                        'if (inputs.size() == 2) {}\nif (inputs.size() > 3) {}\nf(inputs[XInputs::clip]);\n',
     }
     with tempfile.TemporaryDirectory() as root:
         for name, text in files.items():

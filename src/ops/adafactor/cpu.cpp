@@ -42,7 +42,7 @@ AdafactorArrays arrays_of(const AdafactorPlan& plan, const AdafactorShape& shape
                           const TensorView* copy) {
   float* const scratch = reinterpret_cast<float*>(call.scratch.data());
   return {updated_weight(call.outputs[0], copy),
-          call.inputs[1].as<float>(),
+          call.inputs[AdafactorInputs::gradient].as<float>(),
           plan.factored ? call.outputs[1].as<float>() : nullptr,
           call.outputs[plan.cols_state()].as<float>(),
           plan.moment ? call.outputs[plan.moment_state()].as<float>() : nullptr,
@@ -102,7 +102,7 @@ class Unclipped {
  public:
   Unclipped(const AdafactorPlan& plan, const AdafactorShape& shape, const KernelCall& call, const AdafactorStep& step)
       : shape_(shape),
-        g_(call.inputs[1]),
+        g_(call.inputs[AdafactorInputs::gradient]),
         cols_(call.outputs[plan.cols_state()]),
         rows_(call.outputs[1]),
         clip_(static_cast<double>(step.clip)) {}
@@ -132,7 +132,7 @@ void decay_squares(const AdafactorPlan& plan, const AdafactorShape& shape, const
   const auto decay = [&](const TensorView& squares, int64_t at, int64_t first, int64_t stride, int64_t count) {
     double sum = 0;
     for (int64_t k = 0; k < count; ++k) {
-      const double g = clip * read_element(call.inputs[1], first + k * stride);
+      const double g = clip * read_element(call.inputs[AdafactorInputs::gradient], first + k * stride);
       sum += g * g + plan.eps1;
     }
     write_element(squares, at, (1 - fresh) * read_element(squares, at) + fresh * sum / static_cast<double>(count));

@@ -33,7 +33,7 @@ std::unique_ptr<CudaKernel> make_adafactor(const KernelSpec& spec, const CudaCon
                          multiprocessors = context.multiprocessors](const KernelCall& call, CudaStream stream) {
     cuda::AdafactorArgs a = args;
     a.w = call.outputs[0].data;
-    a.g = call.inputs[1].as<float>();
+    a.g = call.inputs[AdafactorInputs::gradient].as<float>();
     a.row_squares = plan.factored ? call.outputs[1].as<float>() : nullptr;
     a.col_squares = call.outputs[plan.cols_state()].as<float>();
     a.moment = plan.moment ? call.outputs[plan.moment_state()].as<float>() : nullptr;

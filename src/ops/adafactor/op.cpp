@@ -41,18 +41,18 @@ class Adafactor final : public Op {
     for (const char* known : {"scale_parameter", "relative_step", "decay", "factored"}) flag(name(), attrs, known);
     const AdafactorPlan plan = plan_of(attrs);
     require_inputs(name(), inputs, plan.factor() + 1, plan.factor() + 2);
-    const Type& w = inputs[0];
+    const Type& w = inputs[AdafactorInputs::weight];
     require_float(name(), "the weight", w, 0);
     HR_CHECK(plan.factored == (w.shape.size() >= 2), "adafactor: factored is {} of {} dimensions", plan.factored,
              w.shape.size());
     HR_CHECK(!w.shard, "adafactor: a slice of a weight is updated as a whole");
     const Type wide = computed(w, DType::f32);
-    require_type(name(), "the gradient", inputs[1], wide);
+    require_type(name(), "the gradient", inputs[AdafactorInputs::gradient], wide);
     require_states(inputs, plan, wide);
     require_whole(name(), "hyper", inputs[plan.hyper], DType::f32, {Dim::of(kHyperCount)});
     require_whole(name(), "clip", inputs[plan.factor()], DType::f32, {Dim::of(1)});
     std::vector<Type> results{w};
-    for (size_t i = 0; i < plan.states(); ++i) results.push_back(inputs[2 + i]);
+    for (size_t i = 0; i < plan.states(); ++i) results.push_back(inputs[AdafactorInputs::states + i]);
     if (inputs.size() > plan.factor() + 1) {
       HR_CHECK(w.dtype == DType::f32, "adafactor: a narrow weight has no copy");
       require_copy(name(), inputs.back(), w);
@@ -63,8 +63,9 @@ class Adafactor final : public Op {
 
   std::vector<Alias> aliases(const Attrs& attrs, int inputs) const override {
     const AdafactorPlan plan = plan_of(attrs);
-    std::vector<Alias> aliases{{0, 0, true}};
-    for (int i = 0; i < static_cast<int>(plan.states()); ++i) aliases.push_back({i + 1, i + 2, true});
+    std::vector<Alias> aliases{{0, AdafactorInputs::weight, true}};
+    for (int i = 0; i < static_cast<int>(plan.states()); ++i)
+      aliases.push_back({i + 1, i + AdafactorInputs::states, true});
     if (inputs > static_cast<int>(plan.factor()) + 1)
       aliases.push_back({static_cast<int>(plan.copy), inputs - 1, true});
     return aliases;
@@ -74,8 +75,8 @@ class Adafactor final : public Op {
   // and written, and read again for its scale; the moment is read and written.
   Work work(const OpCall& call) const override {
     const AdafactorPlan plan = plan_of(call.attrs);
-    const double elements = static_cast<double>(element_count(call.inputs[0].dims));
-    const int64_t weight = dtype_bytes(call.inputs[0].dtype);
+    const double elements = static_cast<double>(element_count(call.inputs[AdafactorInputs::weight].dims));
+    const int64_t weight = dtype_bytes(call.inputs[AdafactorInputs::weight].dtype);
     const int64_t squares = plan.factored ? 0 : 8, copy = call.outputs.size() > plan.copy ? 2 : 0;
     const int64_t bytes =
         (plan.factored ? 16 : 12) + (plan.scales ? 3 : 2) * weight + (plan.moment ? 8 : 0) + squares + copy;
@@ -93,7 +94,7 @@ class Adafactor final : public Op {
     if (plan.factored) {
       rows.shape.pop_back();
       cols.shape.erase(cols.shape.end() - 2);
-      require_type(name(), "the rows' squares", inputs[2], rows);
+      require_type(name(), "the rows' squares", inputs[AdafactorInputs::states], rows);
     }
     require_type(name(), "the columns' squares", inputs[1 + plan.cols_state()], cols);
     if (plan.moment) require_type(name(), "the moment", inputs[1 + plan.moment_state()], wide);

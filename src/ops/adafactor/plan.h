@@ -14,6 +14,11 @@ namespace headroom {
 constexpr int64_t kFreshShare = kOwnScalar[0];    // 1 - beta2 of this step
 constexpr int64_t kRelativeRate = kOwnScalar[1];  // the rate if relative_step is set
 
+// The inputs of every call, from `states` on as the plan says.
+struct AdafactorInputs {
+  enum : int { weight, gradient, states };
+};
+
 struct AdafactorPlan {
   double beta1 = 0;       // 0: no first moment
   double eps1 = 0;        // added to squares
@@ -40,7 +45,7 @@ struct AdafactorPlan {
         tensor(static_cast<uint64_t>(attrs.integer("tensor"))),
         factored(of_matrix),
         moment(beta1 > 0) {
-    hyper = 2 + states();
+    hyper = AdafactorInputs::states + states();
     copy = 1 + states();
   }
   // Inputs after weight and gradient: the mean squares of rows and columns, or of elements; then the first moment, if

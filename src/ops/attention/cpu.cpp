@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "ops/attention/cache_append.h"
 #include "ops/attention/decode_simd.h"
 #include "ops/attention/forward_bf16.h"
 #include "ops/attention/forward_simd.h"
@@ -46,13 +47,13 @@ KernelOffer forward_kernel(const KernelSpec& spec, const DeviceFacts& facts, For
   const DropoutAttrs dropout(spec.attrs);
   return {kernel_of([=](const KernelCall& call) {
             check_team(facts);
-            ForwardCall forward{shape, 0, call.inputs[0].dtype, call.inputs[1].dtype};
-            if (cached) forward.first = held_offset(call.inputs[3], shape.keys);
-            forward.q = call.inputs[0].data;
-            forward.k = call.inputs[1].data;
-            forward.v = call.inputs[2].data;
-            forward.o = call.outputs[0].data;
-            forward.lse = cached ? nullptr : call.outputs[1].as<float>();
+            ForwardCall forward{shape, 0, call.inputs[AttentionInputs::q].dtype, call.inputs[AttentionInputs::k].dtype};
+            if (cached) forward.first = held_offset(call.inputs[CachedInputs::offset], shape.keys);
+            forward.q = call.inputs[AttentionInputs::q].data;
+            forward.k = call.inputs[AttentionInputs::k].data;
+            forward.v = call.inputs[AttentionInputs::v].data;
+            forward.o = call.outputs[AttentionOutputs::o].data;
+            forward.lse = cached ? nullptr : call.outputs[AttentionOutputs::lse].as<float>();
             forward.scratch = call.scratch.data();
             if (places.mask > 0) forward.mask = mask_of(call.inputs[places.mask]);
             forward.dropout = dropout_of(dropout, call, places.hyper, shape.batch * shape.heads * shape.queries);
@@ -65,17 +66,18 @@ KernelOffer grad_kernel(const KernelSpec& spec, const DeviceFacts& facts, GradRu
   const AttentionShape shape = attention_shape(spec.call());
   const OptionalInputs places(spec.attrs, spec.inputs.size(), true);
   const DropoutAttrs dropout(spec.attrs);
-  return {
-      kernel_of([=](const KernelCall& call) {
-        check_team(facts);
-        using Inputs = AttentionGradInputs;
-        const auto in = [&](size_t i) { return call.inputs[i].data; };
-        run({shape, call.inputs[0].dtype, facts.threads, in(Inputs::q), in(Inputs::k), in(Inputs::v), in(Inputs::o),
-             call.inputs[Inputs::lse].as<float>(), in(Inputs::cotangent), call.outputs[0].data, call.outputs[1].data,
-             call.outputs[2].data, call.scratch.data(), places.mask > 0 ? mask_of(call.inputs[places.mask]) : RowMask{},
-             dropout_of(dropout, call, places.hyper, shape.batch * shape.heads * shape.queries)});
-      }),
-      {}};
+  return {kernel_of([=](const KernelCall& call) {
+            check_team(facts);
+            using Inputs = AttentionGradInputs;
+            const auto in = [&](size_t i) { return call.inputs[i].data; };
+            run({shape, call.inputs[AttentionGradInputs::q].dtype, facts.threads, in(Inputs::q), in(Inputs::k),
+                 in(Inputs::v), in(Inputs::o), call.inputs[Inputs::lse].as<float>(), in(Inputs::cotangent),
+                 call.outputs[AttentionGradOutputs::dq].data, call.outputs[AttentionGradOutputs::dk].data,
+                 call.outputs[AttentionGradOutputs::dv].data, call.scratch.data(),
+                 places.mask > 0 ? mask_of(call.inputs[places.mask]) : RowMask{},
+                 dropout_of(dropout, call, places.hyper, shape.batch * shape.heads * shape.queries)});
+          }),
+          {}};
 }
 
 // Why the SIMD kernels refuse, or empty.
@@ -200,9 +202,10 @@ void copy_row(const TensorView& from, int64_t from_row, const TensorView& to, in
 
 KernelOffer append_reference(const KernelSpec&, const DeviceFacts&) {
   return {kernel_of([](const KernelCall& call) {
-            const TensorView& k = call.inputs[0];
+            const TensorView& k = call.inputs[CacheAppendInputs::rows];
             const TensorView& cache = call.outputs[0];
-            const int64_t offset = *call.inputs[2].as<int32_t>(), rows = k.dims[1], held = cache.dims[1];
+            const int64_t offset = *call.inputs[CacheAppendInputs::places].as<int32_t>(), rows = k.dims[1],
+                          held = cache.dims[1];
             for (int64_t row = 0; row < k.dims[0]; ++row)
               for (int64_t t = std::max<int64_t>(0, -offset); t < rows && offset + t < held; ++t)
                 copy_row(k, row * rows + t, cache, row * held + offset + t, k.dims[2]);

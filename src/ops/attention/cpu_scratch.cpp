@@ -6,13 +6,13 @@ namespace headroom {
 
 void register_attention_cpu_scratch(ScratchRules& rules) {
   rules.add("attention", [](const OpCall& call, const DeviceFacts& facts) {
-    return forward_scratch(attention_shape(call), call.inputs[0].dtype, facts);
+    return forward_scratch(attention_shape(call), call.inputs[AttentionInputs::q].dtype, facts);
   });
   rules.add("attention_grad", [](const OpCall& call, const DeviceFacts& facts) {
-    return grad_scratch(attention_shape(call), call.inputs[0].dtype, facts);
+    return grad_scratch(attention_shape(call), call.inputs[AttentionInputs::q].dtype, facts);
   });
   rules.add("attention_cached", [](const OpCall& call, const DeviceFacts& facts) {
-    return cached_scratch(attention_shape(call), call.inputs[0].dtype, facts);
+    return cached_scratch(attention_shape(call), call.inputs[AttentionInputs::q].dtype, facts);
   });
 }
 

@@ -1,5 +1,6 @@
 // CUDA kernels of the attention ops: which calls each implementation accepts, and its launch.
 #include "base/error.h"
+#include "ops/attention/cache_append.h"
 #include "ops/attention/cuda_arrays.h"
 #include "ops/attention/cuda_dnn.h"
 #include "ops/attention/cuda_kernels.h"
@@ -83,7 +84,7 @@ CudaOffer forward_offer(const KernelSpec& spec, const Launch& launch) {
                launch](const KernelCall& call, CudaStream stream) {
                 AttentionSizes own = sizes;
                 if (cached)
-                  own.offset = call.inputs[3].as<int32_t>();
+                  own.offset = call.inputs[CachedInputs::offset].as<int32_t>();
                 else
                   options.set(own, call);
                 launch(own, attention_arrays(call), stream);
@@ -93,7 +94,8 @@ CudaOffer forward_offer(const KernelSpec& spec, const Launch& launch) {
 }
 
 CudaOffer make_plain(const KernelSpec& spec, const CudaContext&) {
-  return forward_offer(spec, [q_type = float_type(spec.inputs[0].dtype), kv_type = float_type(spec.inputs[1].dtype)](
+  return forward_offer(spec, [q_type = float_type(spec.inputs[AttentionInputs::q].dtype),
+                              kv_type = float_type(spec.inputs[AttentionInputs::k].dtype)](
                                  const AttentionSizes& sizes, const cuda::AttentionArrays& arrays, CudaStream stream) {
     cuda::launch_attention(q_type, kv_type, sizes, arrays, stream);
   });
@@ -110,16 +112,17 @@ CudaOffer make_decode(const KernelSpec& spec, const CudaContext&) {
   if (shape.queries != 1) return {nullptr, fmt::format("takes one query, not {}", shape.queries)};
   if (!cuda_decodes(shape)) return {nullptr, fmt::format("head size {} is above {}", shape.dim, kCudaDecodeDim)};
   if (cuda_cached_scratch(shape) > spec.scratch_bytes) return {nullptr, "scratch is booked for another kernel"};
-  return {cuda_kernel_of([shape, sizes = sizes_of(shape), q_type = float_type(spec.inputs[0].dtype),
-                          kv_type = float_type(spec.inputs[1].dtype)](const KernelCall& call, CudaStream stream) {
-            AttentionSizes own = sizes;
-            own.offset = call.inputs[3].as<int32_t>();
-            Carver carver(call.scratch.data());
-            const CudaDecodeBlock block = cuda_decode_block(carver, shape);
-            cuda::launch_attention_decode(
-                q_type, kv_type, own, attention_arrays(call),
-                {block.o, block.maximum, block.sum, static_cast<int32_t>(cuda_decode_chunks(shape))}, stream);
-          }),
+  return {cuda_kernel_of(
+              [shape, sizes = sizes_of(shape), q_type = float_type(spec.inputs[AttentionInputs::q].dtype),
+               kv_type = float_type(spec.inputs[AttentionInputs::k].dtype)](const KernelCall& call, CudaStream stream) {
+                AttentionSizes own = sizes;
+                own.offset = call.inputs[CachedInputs::offset].as<int32_t>();
+                Carver carver(call.scratch.data());
+                const CudaDecodeBlock block = cuda_decode_block(carver, shape);
+                cuda::launch_attention_decode(
+                    q_type, kv_type, own, attention_arrays(call),
+                    {block.o, block.maximum, block.sum, static_cast<int32_t>(cuda_decode_chunks(shape))}, stream);
+              }),
           {}};
 }
 
@@ -138,7 +141,7 @@ CudaOffer grad_offer(const KernelSpec& spec, const Launch& launch) {
 }
 
 CudaOffer make_grad_plain(const KernelSpec& spec, const CudaContext&) {
-  return grad_offer(spec, [type = float_type(spec.inputs[0].dtype)](
+  return grad_offer(spec, [type = float_type(spec.inputs[AttentionGradInputs::q].dtype)](
                               const AttentionSizes& sizes, const cuda::AttentionGradArrays& arrays, CudaStream stream) {
     cuda::launch_attention_grad(type, sizes, arrays, stream);
   });
@@ -157,10 +160,10 @@ CudaOffer make_grad_mma(const KernelSpec& spec, const CudaContext& context) {
 
 std::unique_ptr<CudaKernel> make_append(const KernelSpec& spec, const CudaContext& context) {
   return cuda_kernel_of([multiprocessors = context.multiprocessors](const KernelCall& call, CudaStream stream) {
-    const TensorView &k = call.inputs[0], &cache = call.outputs[0];
+    const TensorView &k = call.inputs[CacheAppendInputs::rows], &cache = call.outputs[0];
     cuda::launch_kv_append(float_type(k.dtype), float_type(cache.dtype), k.data, cache.data,
-                           call.inputs[2].as<int32_t>(), k.dims[0], k.dims[1], cache.dims[1], k.dims[2],
-                           multiprocessors, stream);
+                           call.inputs[CacheAppendInputs::places].as<int32_t>(), k.dims[0], k.dims[1], cache.dims[1],
+                           k.dims[2], multiprocessors, stream);
   });
 }
 

@@ -9,8 +9,9 @@ namespace headroom {
 
 // For `attention` (q, k, v, ...; o, lse) and `attention_cached` (q, kcache, vcache, ...; o).
 inline cuda::AttentionArrays attention_arrays(const KernelCall& call) {
-  return {call.inputs[0].data, call.inputs[1].data, call.inputs[2].data, call.outputs[0].data,
-          call.outputs.size() == 2 ? call.outputs[1].as<float>() : nullptr};
+  return {call.inputs[AttentionInputs::q].data, call.inputs[AttentionInputs::k].data,
+          call.inputs[AttentionInputs::v].data, call.outputs[AttentionOutputs::o].data,
+          call.outputs.size() == 2 ? call.outputs[AttentionOutputs::lse].as<float>() : nullptr};
 }
 
 // For `attention_grad` (q, k, v, o, lse, do, ...; dq, dk, dv).
@@ -24,9 +25,9 @@ inline cuda::AttentionGradArrays attention_grad_arrays(const KernelCall& call) {
           in(Inputs::o),
           call.inputs[Inputs::lse].as<float>(),
           in(Inputs::cotangent),
-          out(0),
-          out(1),
-          out(2),
+          out(AttentionGradOutputs::dq),
+          out(AttentionGradOutputs::dk),
+          out(AttentionGradOutputs::dv),
           reinterpret_cast<float*>(call.scratch.data())};
 }
 

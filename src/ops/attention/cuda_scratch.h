@@ -46,7 +46,8 @@ inline const char* cudnn_refusal(const OpCall& call, const DeviceFacts& facts, b
   for (size_t i = 0; i < 3; ++i)
     if (call.inputs[i].dtype != DType::bf16) return "operands are not all bf16";
   if (call.attrs.real("dropout", 0) > 0) return "probabilities are dropped";
-  if (call.inputs.size() > (gradient ? 6 : 3)) return "rows have padding or segments";
+  if (call.inputs.size() > (gradient ? AttentionGradInputs::cotangent + 1 : AttentionInputs::v + 1))
+    return "rows have padding or segments";
   const AttentionShape shape = attention_shape(call);
   if (shape.softcap > 0) return "scores are soft-capped";
   if (shape.dim % 8 != 0 || shape.dim > 256) return "the head size is not a multiple of 8, or is above 256";

@@ -54,10 +54,11 @@ void check_heads(std::string_view op, const Type& q, const Type& k, const Type& 
 }
 
 void check_self_attention(std::string_view op, std::span<const Type> inputs, const Attrs& attrs) {
-  check_heads(op, inputs[0], inputs[1], inputs[2], attrs);
-  HR_CHECK(inputs[0].shape[1] == inputs[1].shape[1], "{}: q and k have different lengths", op);
-  HR_CHECK(inputs[0].dtype == inputs[1].dtype, "{}: q is {} and k is {}", op, dtype_name(inputs[0].dtype),
-           dtype_name(inputs[1].dtype));
+  check_heads(op, inputs[AttentionInputs::q], inputs[AttentionInputs::k], inputs[AttentionInputs::v], attrs);
+  HR_CHECK(inputs[AttentionInputs::q].shape[1] == inputs[AttentionInputs::k].shape[1],
+           "{}: q and k have different lengths", op);
+  HR_CHECK(inputs[AttentionInputs::q].dtype == inputs[AttentionInputs::k].dtype, "{}: q is {} and k is {}", op,
+           dtype_name(inputs[AttentionInputs::q].dtype), dtype_name(inputs[AttentionInputs::k].dtype));
 }
 
 void check_mask(std::string_view op, const Type& mask, const Type& q, const Attrs& attrs) {
@@ -77,7 +78,7 @@ void check_optional(std::string_view op, std::span<const Type> inputs, const Att
     HR_CHECK(inputs[places.hyper].dtype == DType::f32 &&
                  inputs[places.hyper].shape == std::vector<Dim>{Dim::of(kHyperCount)},
              "{}: dropout reads f32[{}]", op, kHyperCount);
-  if (places.mask > 0) check_mask(op, inputs[places.mask], inputs[0], attrs);
+  if (places.mask > 0) check_mask(op, inputs[places.mask], inputs[AttentionInputs::q], attrs);
 }
 
 void check_offset(std::string_view op, const Type& offset) {
@@ -96,7 +97,7 @@ Type lse_type(const Type& q, const Attrs& attrs) {
 // What to draw whether a probability is dropped takes, as operations of a product of that type.
 double draw_flops(const OpCall& call) {
   if (call.attrs.real("dropout", 0) == 0) return 0;
-  return call.inputs[0].dtype == DType::bf16 ? 96 : 24;
+  return call.inputs[AttentionInputs::q].dtype == DType::bf16 ? 96 : 24;
 }
 
 // `products` matrix products over the visible pairs.
@@ -126,7 +127,8 @@ class Attention final : public Op {
     check_inputs(name(), inputs, attrs.real("dropout", 0) > 0 ? 4 : 3, 1);
     check_self_attention(name(), inputs, attrs);
     check_optional(name(), inputs, attrs, false);
-    return {Type{inputs[0].dtype, inputs[0].shape}, lse_type(inputs[0], attrs)};
+    return {Type{inputs[AttentionInputs::q].dtype, inputs[AttentionInputs::q].shape},
+            lse_type(inputs[AttentionInputs::q], attrs)};
   }
   Work work(const OpCall& call) const override { return attention_work(call, Op::work(call), 2, 0); }
   CostClass cost_class() const override { return CostClass::attention; }
@@ -143,16 +145,20 @@ class Attention final : public Op {
   RecomputeClass recompute_class() const override { return RecomputeClass::attention; }
 
   void vjp(VjpContext& context) const override {
-    HR_CHECK(context.cotangent(1) == kNone, "attention: lse is not differentiable");
-    ValueId cotangent = context.cotangent(0);
-    if (cotangent == kNone || !(context.wants(0) || context.wants(1) || context.wants(2))) return;
+    HR_CHECK(context.cotangent(AttentionOutputs::lse) == kNone, "attention: lse is not differentiable");
+    ValueId cotangent = context.cotangent(AttentionOutputs::o);
+    if (cotangent == kNone ||
+        !(context.wants(AttentionInputs::q) || context.wants(AttentionInputs::k) || context.wants(AttentionInputs::v)))
+      return;
     Builder& build = context.build();
-    const DType dtype = build.type(context.input(0)).dtype;
+    const DType dtype = build.type(context.input(AttentionInputs::q)).dtype;
     if (build.type(cotangent).dtype != dtype)
       cotangent = build.call("cast", {cotangent}, {{"dtype", std::string(dtype_name(dtype))}}, Role::gradient);
-    std::vector<ValueId> inputs{context.input(0),  context.input(1),  context.input(2),
-                                context.output(0), context.output(1), cotangent};
-    for (size_t i = 3; i < context.node().inputs.size(); ++i) inputs.push_back(context.input(static_cast<int>(i)));
+    std::vector<ValueId> inputs{context.input(AttentionInputs::q),     context.input(AttentionInputs::k),
+                                context.input(AttentionInputs::v),     context.output(AttentionOutputs::o),
+                                context.output(AttentionOutputs::lse), cotangent};
+    for (size_t i = AttentionInputs::v + 1; i < context.node().inputs.size(); ++i)
+      inputs.push_back(context.input(static_cast<int>(i)));
     const std::vector<ValueId> gradients =
         build.append("attention_grad", std::move(inputs), context.attrs(), Role::gradient);
     for (int i = 0; i < 3; ++i)
@@ -192,11 +198,13 @@ class KvAppend final : public CacheAppend {
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
     check_inputs(name(), inputs, 3);
-    const int64_t width = row_width(name(), inputs[0]);
-    HR_CHECK(row_width(name(), inputs[1]) == width, "kv_append: the cache has rows of another width than {}", width);
-    HR_CHECK(inputs[0].shape[0] == inputs[1].shape[0], "kv_append: k and the cache have different batches");
-    check_offset(name(), inputs[2]);
-    return {inputs[1]};
+    const int64_t width = row_width(name(), inputs[CacheAppendInputs::rows]);
+    HR_CHECK(row_width(name(), inputs[CacheAppendInputs::cache]) == width,
+             "kv_append: the cache has rows of another width than {}", width);
+    HR_CHECK(inputs[CacheAppendInputs::rows].shape[0] == inputs[CacheAppendInputs::cache].shape[0],
+             "kv_append: k and the cache have different batches");
+    check_offset(name(), inputs[CacheAppendInputs::places]);
+    return {inputs[CacheAppendInputs::cache]};
   }
 };
 
@@ -208,14 +216,15 @@ class AttentionCached final : public Op {
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     check_inputs(name(), inputs, 4);
-    check_heads(name(), inputs[0], inputs[1], inputs[2], attrs);
+    check_heads(name(), inputs[CachedInputs::q], inputs[CachedInputs::keys], inputs[CachedInputs::values], attrs);
     HR_CHECK(attrs.integer("causal", 1) != 0, "attention_cached is causal");
-    check_offset(name(), inputs[3]);
-    return {Type{inputs[0].dtype, inputs[0].shape}};
+    check_offset(name(), inputs[CachedInputs::offset]);
+    return {Type{inputs[CachedInputs::q].dtype, inputs[CachedInputs::q].shape}};
   }
   // As if the chunk ended with the cache: the offset is known at run time only.
   Work work(const OpCall& call) const override {
-    const int64_t first = std::max<int64_t>(0, call.inputs[1].dims[1] - call.inputs[0].dims[1]);
+    const int64_t first =
+        std::max<int64_t>(0, call.inputs[CachedInputs::keys].dims[1] - call.inputs[CachedInputs::q].dims[1]);
     return attention_work(call, Op::work(call), 2, first);
   }
   CostClass cost_class() const override { return CostClass::attention; }

@@ -18,9 +18,22 @@ struct RowMask {
   const int32_t* starts = nullptr;   // [batch, queries]; self-attention only
 };
 
-// The inputs of `attention_grad`, except those that not every call has.
+// The inputs of `attention` and `attention_grad`, except those that not every call has, and of `attention_cached`, and
+// their results. `attention_cached` has q, keys and values where `attention` has q, k and v, and no lse.
+struct AttentionInputs {
+  enum : int { q, k, v };
+};
+struct AttentionOutputs {
+  enum : int { o, lse };
+};
 struct AttentionGradInputs {
   enum : int { q, k, v, o, lse, cotangent };
+};
+struct AttentionGradOutputs {
+  enum : int { dq, dk, dv };
+};
+struct CachedInputs {
+  enum : int { q, keys, values, offset };
 };
 
 // One attention call. Query t of a batch row is at position `offset + t` (offset is 0 except for cached attention) and
@@ -65,16 +78,16 @@ struct AttentionShape {
 };
 
 // The queries of `attention`, `attention_grad`, `attention_cached` or `attention_paged`.
-inline const ConcreteType& queries_of(const OpCall& call) { return call.inputs[0]; }
+inline const ConcreteType& queries_of(const OpCall& call) { return call.inputs[AttentionInputs::q]; }
 
 // The shape of `attention` (q, k, v), `attention_grad` (q, k, v, ...) or `attention_cached` (q, kcache, vcache, ...),
 // for types that infer() has accepted.
 inline AttentionShape attention_shape(const OpCall& call) {
-  const ConcreteType& q = call.inputs[0];
+  const ConcreteType& q = call.inputs[AttentionInputs::q];
   AttentionShape shape;
   shape.batch = q.dims[0];
   shape.queries = q.dims[1];
-  shape.keys = call.inputs[1].dims[1];
+  shape.keys = call.inputs[AttentionInputs::k].dims[1];
   shape.heads = call.attrs.integer("heads");
   shape.kv_heads = call.attrs.integer("kv_heads");
   shape.dim = q.dims[2] / shape.heads;
@@ -93,7 +106,7 @@ struct OptionalInputs {
   size_t mask = 0;
 
   OptionalInputs(const Attrs& attrs, size_t inputs, bool gradient) {
-    size_t next = gradient ? 6 : 3;
+    size_t next = gradient ? AttentionGradInputs::cotangent + 1 : AttentionInputs::v + 1;
     if (attrs.real("dropout", 0) > 0) hyper = next++;
     if (inputs > next) mask = next;
   }

@@ -4,6 +4,7 @@
 #include "base/threads.h"
 #include "ops/add/simd.h"
 #include "ops/cast/convert.h"
+#include "ops/embedding/operands.h"
 #include "ops/stream/scalar_access.h"
 
 namespace headroom {
@@ -16,7 +17,8 @@ int64_t padding_row(const KernelSpec& spec) { return spec.attrs.integer("padding
 
 std::unique_ptr<CpuKernel> gather_simd(const KernelSpec&) {
   return kernel_of([](const KernelCall& call) {
-    const TensorView &ids = call.inputs[0], &table = call.inputs[1], &y = call.outputs[0];
+    const TensorView &ids = call.inputs[EmbeddingInputs::ids], &table = call.inputs[EmbeddingInputs::table],
+                     &y = call.outputs[0];
     const int64_t width = table.dims[1];
     const int64_t table_row = width * dtype_bytes(table.dtype), y_row = width * dtype_bytes(y.dtype);
     parallel_for(ids.count(), 4, [&](int64_t begin, int64_t end, int) {
@@ -29,7 +31,7 @@ std::unique_ptr<CpuKernel> gather_simd(const KernelSpec&) {
 
 std::unique_ptr<CpuKernel> gather_reference(const KernelSpec&) {
   return kernel_of([](const KernelCall& call) {
-    const TensorView &ids = call.inputs[0], &table = call.inputs[1];
+    const TensorView &ids = call.inputs[EmbeddingInputs::ids], &table = call.inputs[EmbeddingInputs::table];
     const int64_t width = table.dims[1];
     for (int64_t i = 0; i < ids.count(); ++i)
       for (int64_t j = 0; j < width; ++j)
@@ -49,7 +51,8 @@ void zero(const TensorView& acc) {
 std::unique_ptr<CpuKernel> scatter_simd(const KernelSpec& spec) {
   return kernel_of([accumulate = std::string(spec.attrs.text("accumulate", "always")),
                     padding = padding_row(spec)](const KernelCall& call) {
-    const TensorView &ids = call.inputs[0], &dy = call.inputs[1], &acc = call.outputs[0];
+    const TensorView &ids = call.inputs[EmbeddingGradInputs::ids], &dy = call.inputs[EmbeddingGradInputs::dy],
+                     &acc = call.outputs[0];
     if (overwrites(accumulate, call.trip)) zero(acc);
     const int64_t width = acc.dims[1], bytes = dtype_bytes(dy.dtype);
     parallel_for(width, 16, [&](int64_t begin, int64_t end, int) {
@@ -66,7 +69,8 @@ std::unique_ptr<CpuKernel> scatter_simd(const KernelSpec& spec) {
 std::unique_ptr<CpuKernel> scatter_reference(const KernelSpec& spec) {
   return kernel_of([accumulate = std::string(spec.attrs.text("accumulate", "always")),
                     padding = padding_row(spec)](const KernelCall& call) {
-    const TensorView &ids = call.inputs[0], &dy = call.inputs[1], &acc = call.outputs[0];
+    const TensorView &ids = call.inputs[EmbeddingGradInputs::ids], &dy = call.inputs[EmbeddingGradInputs::dy],
+                     &acc = call.outputs[0];
     if (overwrites(accumulate, call.trip)) zero(acc);
     const int64_t width = acc.dims[1];
     for (int64_t i = 0; i < ids.count(); ++i) {

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "ir/vjp.h"
+#include "ops/embedding/operands.h"
 #include "ops/registry.h"
 #include "ops/stream/operand_rules.h"
 
@@ -27,8 +28,8 @@ class Embedding final : public Op {
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 2);
-    const Type& ids = inputs[0];
-    const Type& table = inputs[1];
+    const Type& ids = inputs[EmbeddingInputs::ids];
+    const Type& table = inputs[EmbeddingInputs::table];
     HR_CHECK(ids.dtype == DType::i32, "embedding: ids are i32, not {}", dtype_name(ids.dtype));
     require_float(name(), "table", table);
     HR_CHECK(table.shape.size() == 2 && !table.shard, "embedding: the table is a whole matrix");
@@ -40,18 +41,21 @@ class Embedding final : public Op {
 
   // Only the rows of the table that the ids name are read.
   Work work(const OpCall& call) const override {
-    const double row = static_cast<double>(call.inputs[1].dims[1] * dtype_bytes(call.inputs[1].dtype));
-    const double rows = static_cast<double>(element_count(call.inputs[0].dims));
+    const double row = static_cast<double>(call.inputs[EmbeddingInputs::table].dims[1] *
+                                           dtype_bytes(call.inputs[EmbeddingInputs::table].dtype));
+    const double rows = static_cast<double>(element_count(call.inputs[EmbeddingInputs::ids].dims));
     return {0, rows * (row + 4) + static_cast<double>(storage_bytes(call.outputs[0]))};
   }
 
   void vjp(VjpContext& context) const override {
     const ValueId dy = context.cotangent(0);
-    if (dy == kNone || !context.trains(1)) return;
-    Attrs attrs{{"accumulate", std::string(context.accumulate(1))}};
+    if (dy == kNone || !context.trains(EmbeddingInputs::table)) return;
+    Attrs attrs{{"accumulate", std::string(context.accumulate(EmbeddingInputs::table))}};
     if (context.attrs().has("padding")) attrs.set("padding", context.attrs().integer("padding"));
-    context.set_accumulator(1, context.build().call("embedding_grad", {context.input(0), dy, context.accumulator(1)},
-                                                    std::move(attrs), Role::gradient));
+    context.set_accumulator(EmbeddingInputs::table, context.build().call("embedding_grad",
+                                                                         {context.input(EmbeddingInputs::ids), dy,
+                                                                          context.accumulator(EmbeddingInputs::table)},
+                                                                         std::move(attrs), Role::gradient));
   }
 };
 
@@ -65,23 +69,23 @@ class EmbeddingGrad final : public Op {
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 3);
     require_accumulate(name(), attrs);
-    const Type& acc = inputs[2];
-    HR_CHECK(inputs[0].dtype == DType::i32, "embedding_grad: ids are i32");
+    const Type& acc = inputs[EmbeddingGradInputs::accumulator];
+    HR_CHECK(inputs[EmbeddingGradInputs::ids].dtype == DType::i32, "embedding_grad: ids are i32");
     HR_CHECK(acc.dtype == DType::f32 && acc.shape.size() == 2 && !acc.shard,
              "embedding_grad: the accumulator is a whole f32 matrix");
     require_padding(name(), attrs, acc.shape[0]);
-    Type dy = computed(inputs[0], DType::f32);
+    Type dy = computed(inputs[EmbeddingGradInputs::ids], DType::f32);
     dy.shape.push_back(acc.shape[1]);
-    require_float_like(name(), "dy", inputs[1], dy);
+    require_float_like(name(), "dy", inputs[EmbeddingGradInputs::dy], dy);
     return {acc};
   }
 
-  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 2, true}}; }
+  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, EmbeddingGradInputs::accumulator, true}}; }
 
   // The rows named by the ids are read and written. The zero fill of the first iteration is amortised over all of them.
   Work work(const OpCall& call) const override {
-    const double elements = static_cast<double>(element_count(call.inputs[1].dims));
-    return {elements, 8 * elements + static_cast<double>(storage_bytes(call.inputs[1]))};
+    const double elements = static_cast<double>(element_count(call.inputs[EmbeddingGradInputs::dy].dims));
+    return {elements, 8 * elements + static_cast<double>(storage_bytes(call.inputs[EmbeddingGradInputs::dy]))};
   }
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
 };

@@ -1,5 +1,6 @@
 // CPU kernels of next_batch, allocate and host_stage.
 #include "base/error.h"
+#include "ops/host/operands.h"
 #include "ops/stream/scalar_access.h"
 
 namespace headroom {
@@ -12,10 +13,13 @@ std::unique_ptr<CpuKernel> batch_kernel(const KernelSpec& spec) {
   const bool segments = spec.attrs.integer("segments") != 0;
   return kernel_of([types, lengths, segments](const KernelCall& call) {
     HR_CHECK(call.host, "next_batch runs without a host");
-    const TensorView &ids = call.outputs[0], &labels = call.outputs[1];
+    const TensorView &ids = call.outputs[BatchOutputs::ids], &labels = call.outputs[BatchOutputs::labels];
     call.host->next_batch(call.trip, elements(ids), elements(labels), ids.dims[0], ids.dims[1]);
-    if (types) call.host->next_types(call.trip, elements(call.outputs[2]), ids.dims[0], ids.dims[1]);
-    if (lengths) call.host->next_lengths(call.trip, elements(call.outputs[types ? 3 : 2]), ids.dims[0], ids.dims[1]);
+    if (types)
+      call.host->next_types(call.trip, elements(call.outputs[BatchOutputs::optional]), ids.dims[0], ids.dims[1]);
+    if (lengths)
+      call.host->next_lengths(call.trip, elements(call.outputs[BatchOutputs::optional + size_t{types}]), ids.dims[0],
+                              ids.dims[1]);
     if (segments) call.host->next_segments(call.trip, elements(call.outputs.back()), ids.dims[0], ids.dims[1]);
   });
 }

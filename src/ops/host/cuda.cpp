@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "ops/cuda/kernel.h"
+#include "ops/host/operands.h"
 
 namespace headroom {
 namespace {
@@ -26,7 +27,7 @@ class NextBatch final : public CudaKernel {
     HR_CHECK(call.host, "next_batch runs without a host");
     Slot& slot = slots_[next_++ % slots_.size()];
     if (slot.mark >= 0) services_.wait_for(slot.mark);
-    const TensorView& ids = call.outputs[0];
+    const TensorView& ids = call.outputs[BatchOutputs::ids];
     const size_t tokens = static_cast<size_t>(ids.count());
     const int64_t batch = ids.dims[0], seq = ids.dims[1];
     int32_t* at = reinterpret_cast<int32_t*>(slot.memory.data());

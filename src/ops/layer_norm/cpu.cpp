@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/threads.h"
+#include "ops/layer_norm/operands.h"
 #include "ops/layer_norm/simd.h"
 #include "ops/layer_norm/trained.h"
 #include "ops/stream/partial_sums.h"
@@ -13,9 +14,15 @@ namespace {
 
 std::unique_ptr<CpuKernel> norm_simd(const KernelSpec& spec) {
   return kernel_of([eps = static_cast<float>(spec.attrs.real("eps"))](const KernelCall& call) {
-    const TensorView &x = call.inputs[0], &y = call.outputs[0];
-    const LayerNormRows args{
-        x.data, call.inputs[1].as<float>(), call.inputs[2].as<float>(), y.data, x.dims.back(), eps, x.dtype, y.dtype};
+    const TensorView &x = call.inputs[LayerNormInputs::x], &y = call.outputs[0];
+    const LayerNormRows args{x.data,
+                             call.inputs[LayerNormInputs::weight].as<float>(),
+                             call.inputs[LayerNormInputs::bias].as<float>(),
+                             y.data,
+                             x.dims.back(),
+                             eps,
+                             x.dtype,
+                             y.dtype};
     parallel_for(x.count() / args.width, 4,
                  [&](int64_t begin, int64_t end, int) { layer_norm_rows(args, begin, end); });
   });
@@ -36,7 +43,8 @@ RowMoments row_moments(const TensorView& x, int64_t at, double eps) {
 
 std::unique_ptr<CpuKernel> norm_reference(const KernelSpec& spec) {
   return kernel_of([eps = spec.attrs.real("eps")](const KernelCall& call) {
-    const TensorView &x = call.inputs[0], &w = call.inputs[1], &b = call.inputs[2];
+    const TensorView &x = call.inputs[LayerNormInputs::x], &w = call.inputs[LayerNormInputs::weight],
+                     &b = call.inputs[LayerNormInputs::bias];
     const int64_t width = x.dims.back();
     for (int64_t at = 0; at < x.count(); at += width) {
       const RowMoments m = row_moments(x, at, eps);
@@ -72,9 +80,9 @@ struct GradPlan {
 
 std::unique_ptr<CpuKernel> grad_simd(const KernelSpec& spec) {
   return kernel_of([plan = GradPlan(spec.attrs)](const KernelCall& call) {
-    const TensorView &x = call.inputs[0], &dy = call.inputs[2];
+    const TensorView &x = call.inputs[LayerNormGradInputs::x], &dy = call.inputs[LayerNormGradInputs::dy];
     const LayerNormGradRows args{x.data,
-                                 call.inputs[1].as<float>(),
+                                 call.inputs[LayerNormGradInputs::weight].as<float>(),
                                  dy.data,
                                  plan.addend ? call.inputs.back().data : nullptr,
                                  call.outputs[0].data,
@@ -100,7 +108,8 @@ std::unique_ptr<CpuKernel> grad_simd(const KernelSpec& spec) {
 
 // One row of the gradient; dw and db are added directly to the accumulators.
 void grad_row(const GradPlan& plan, const KernelCall& call, int64_t at) {
-  const TensorView &x = call.inputs[0], &w = call.inputs[1], &dy = call.inputs[2];
+  const TensorView &x = call.inputs[LayerNormGradInputs::x], &w = call.inputs[LayerNormGradInputs::weight],
+                   &dy = call.inputs[LayerNormGradInputs::dy];
   const int64_t width = x.dims.back();
   const RowMoments m = row_moments(x, at, plan.eps);
   double mean_g = 0, mean_gx = 0;
@@ -121,10 +130,10 @@ void grad_row(const GradPlan& plan, const KernelCall& call, int64_t at) {
 
 std::unique_ptr<CpuKernel> grad_reference(const KernelSpec& spec) {
   return kernel_of([plan = GradPlan(spec.attrs)](const KernelCall& call) {
-    const int64_t width = call.inputs[0].dims.back();
+    const int64_t width = call.inputs[LayerNormGradInputs::x].dims.back();
     if (plan.weight && overwrites(plan.accumulate_weight, call.trip)) std::fill_n(plan.weight_acc(call), width, 0.0f);
     if (plan.bias && overwrites(plan.accumulate_bias, call.trip)) std::fill_n(plan.bias_acc(call), width, 0.0f);
-    for (int64_t at = 0; at < call.inputs[0].count(); at += width) grad_row(plan, call, at);
+    for (int64_t at = 0; at < call.inputs[LayerNormGradInputs::x].count(); at += width) grad_row(plan, call, at);
   });
 }
 

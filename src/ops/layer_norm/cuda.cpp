@@ -2,6 +2,7 @@
 #include "ops/cuda/kernel.h"
 #include "ops/layer_norm/cuda_kernels.h"
 #include "ops/layer_norm/cuda_scratch.h"
+#include "ops/layer_norm/operands.h"
 #include "ops/layer_norm/trained.h"
 
 namespace headroom {
@@ -9,15 +10,15 @@ namespace {
 
 std::unique_ptr<CudaKernel> make_norm(const KernelSpec& spec, const CudaContext&) {
   cuda::LayerNormArgs args;
-  args.width = spec.inputs[0].dims.back();
-  args.rows = count_of(spec.inputs[0]) / args.width;
+  args.width = spec.inputs[LayerNormInputs::x].dims.back();
+  args.rows = count_of(spec.inputs[LayerNormInputs::x]) / args.width;
   args.eps = static_cast<float>(spec.attrs.real("eps"));
-  return cuda_kernel_of([args, x = float_type(spec.inputs[0].dtype), y = float_type(spec.outputs[0].dtype)](
-                            const KernelCall& call, CudaStream stream) {
+  return cuda_kernel_of([args, x = float_type(spec.inputs[LayerNormInputs::x].dtype),
+                         y = float_type(spec.outputs[0].dtype)](const KernelCall& call, CudaStream stream) {
     cuda::LayerNormArgs a = args;
-    a.x = call.inputs[0].data;
-    a.w = call.inputs[1].as<float>();
-    a.b = call.inputs[2].as<float>();
+    a.x = call.inputs[LayerNormInputs::x].data;
+    a.w = call.inputs[LayerNormInputs::weight].as<float>();
+    a.b = call.inputs[LayerNormInputs::bias].as<float>();
     a.y = call.outputs[0].data;
     cuda::launch_layer_norm(x, y, a, stream);
   });
@@ -38,28 +39,30 @@ struct GradPlan {
 
 std::unique_ptr<CudaKernel> make_grad(const KernelSpec& spec, const CudaContext&) {
   const GradPlan plan(spec.attrs);
-  HR_CHECK((!plan.weight && !plan.bias) || spec.scratch_bytes >= layer_norm_grad_cuda_scratch(spec.inputs[0]),
+  HR_CHECK((!plan.weight && !plan.bias) ||
+               spec.scratch_bytes >= layer_norm_grad_cuda_scratch(spec.inputs[LayerNormGradInputs::x]),
            "layer_norm_grad: {} bytes of scratch", spec.scratch_bytes);
   cuda::LayerNormGradArgs args;
-  args.width = spec.inputs[0].dims.back();
-  args.rows = count_of(spec.inputs[0]) / args.width;
+  args.width = spec.inputs[LayerNormGradInputs::x].dims.back();
+  args.rows = count_of(spec.inputs[LayerNormGradInputs::x]) / args.width;
   args.eps = static_cast<float>(spec.attrs.real("eps"));
-  return cuda_kernel_of([args, plan, x = float_type(spec.inputs[0].dtype), dy = float_type(spec.inputs[2].dtype)](
-                            const KernelCall& call, CudaStream stream) {
-    cuda::LayerNormGradArgs a = args;
-    a.x = call.inputs[0].data;
-    a.w = call.inputs[1].as<float>();
-    a.dy = call.inputs[2].data;
-    a.addend = plan.addend ? call.inputs.back().data : nullptr;
-    a.dx = call.outputs[0].data;
-    const bool train = plan.weight || plan.bias;
-    a.partial = train ? reinterpret_cast<float*>(call.scratch.data()) : nullptr;
-    cuda::NormAccumulator weight{plan.weight, plan.weight_carried && call.trip == 0, nullptr};
-    cuda::NormAccumulator bias{plan.bias, plan.bias_carried && call.trip == 0, nullptr};
-    if (plan.weight) weight.acc = call.outputs[1].as<float>();
-    if (plan.bias) bias.acc = call.outputs.back().as<float>();
-    cuda::launch_layer_norm_grad(x, dy, a, weight, bias, stream);
-  });
+  return cuda_kernel_of(
+      [args, plan, x = float_type(spec.inputs[LayerNormGradInputs::x].dtype),
+       dy = float_type(spec.inputs[LayerNormGradInputs::dy].dtype)](const KernelCall& call, CudaStream stream) {
+        cuda::LayerNormGradArgs a = args;
+        a.x = call.inputs[LayerNormGradInputs::x].data;
+        a.w = call.inputs[LayerNormGradInputs::weight].as<float>();
+        a.dy = call.inputs[LayerNormGradInputs::dy].data;
+        a.addend = plan.addend ? call.inputs.back().data : nullptr;
+        a.dx = call.outputs[0].data;
+        const bool train = plan.weight || plan.bias;
+        a.partial = train ? reinterpret_cast<float*>(call.scratch.data()) : nullptr;
+        cuda::NormAccumulator weight{plan.weight, plan.weight_carried && call.trip == 0, nullptr};
+        cuda::NormAccumulator bias{plan.bias, plan.bias_carried && call.trip == 0, nullptr};
+        if (plan.weight) weight.acc = call.outputs[1].as<float>();
+        if (plan.bias) bias.acc = call.outputs.back().as<float>();
+        cuda::launch_layer_norm_grad(x, dy, a, weight, bias, stream);
+      });
 }
 
 }  // namespace

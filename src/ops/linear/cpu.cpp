@@ -19,7 +19,7 @@ class ProductKernel final : public CpuKernel {
       : matmul_(std::move(matmul)), inputs_(inputs) {}
 
   void run(const KernelCall& call) const override {
-    matmul_->run({call.inputs[0].data, call.inputs[1].data, call.outputs[0].data,
+    matmul_->run({call.inputs[LinearInputs::left].data, call.inputs[LinearInputs::weight].data, call.outputs[0].data,
                   static_cast<const float*>(data_or_null(call, inputs_.bias)), data_or_null(call, inputs_.last),
                   call.scratch.data(), data_or_null(call, inputs_.low_rank),
                   inputs_.low_rank != 0 ? call.inputs[inputs_.low_rank + 1].data : nullptr});
@@ -54,8 +54,8 @@ class WeightGradientKernel final : public CpuKernel {
 
   void run(const KernelCall& call) const override {
     const Matmul& matmul = first_ && call.trip == 0 ? *first_ : *adding_;
-    const void* x = call.inputs[0].data;
-    const void* dy = call.inputs[1].data;
+    const void* x = call.inputs[LinearGradInputs::x].data;
+    const void* dy = call.inputs[LinearGradInputs::dy].data;
     float* sums = call.outputs[0].as<float>();
     matmul.run({out_in_ ? dy : x, out_in_ ? x : dy, sums, nullptr, sums, call.scratch.data()});
   }

@@ -56,7 +56,7 @@ void run(const KernelCall& call, const CodedProduct& product) {
 }  // namespace
 
 KernelOffer make_coded_rows(const KernelSpec& spec, const RowsPlan& plan, const DeviceFacts& facts) {
-  const Storage& storage = spec.inputs[1].storage;
+  const Storage& storage = spec.inputs[LinearInputs::weight].storage;
   constexpr int64_t kWidest = 16, kPair = 32;  // lanes; codes of 4 bits
   if (!facts.capabilities.has(kAvx2)) return {nullptr, "the machine has no AVX2"};
   if (plan.count > 8 && !plan.any_count) return {nullptr, "more than eight rows"};
@@ -65,7 +65,7 @@ KernelOffer make_coded_rows(const KernelSpec& spec, const RowsPlan& plan, const 
   if (!plan.out_in) return {nullptr, "rows of the weight are not dot products"};
   if (plan.ins % storage.block != 0 || storage.block % (storage.payload_bits == 4 ? kPair : kWidest) != 0)
     return {nullptr, "blocks do not fill rows and vectors"};
-  CodedProduct product{plan, storage, spec.inputs[0].dtype, spec.outputs[0].dtype, facts.threads};
+  CodedProduct product{plan, storage, spec.inputs[LinearInputs::left].dtype, spec.outputs[0].dtype, facts.threads};
   const int64_t needed = coded_rows_bytes(plan.ins, product.x, facts.threads);
   if (needed > spec.scratch_bytes)
     return {nullptr, fmt::format("needs {} bytes of scratch, {} are booked", needed, spec.scratch_bytes)};

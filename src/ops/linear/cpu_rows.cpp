@@ -15,7 +15,8 @@ void run_rows(const KernelCall& call, const RowsPlan& plan, ColumnRange range) {
 }
 
 KernelOffer make_rows(const KernelSpec& spec, const RowsPlan& plan, const DeviceFacts& facts) {
-  const RowTypes types{spec.inputs[0].dtype, spec.inputs[1].dtype, spec.outputs[0].dtype};
+  const RowTypes types{spec.inputs[LinearInputs::left].dtype, spec.inputs[LinearInputs::weight].dtype,
+                       spec.outputs[0].dtype};
   for (size_t i = 0; i < spec.outputs.size(); ++i) {
     if (!spec.inputs[1 + i].storage.dense()) return {nullptr, "the weight is stored in blocks of codes"};
     if (spec.inputs[1 + i].dtype != types.w) return {nullptr, "weights of several dtypes"};
@@ -28,13 +29,14 @@ KernelOffer make_rows(const KernelSpec& spec, const RowsPlan& plan, const Device
 }
 
 KernelOffer make_either(const KernelSpec& spec, const RowsPlan& plan, const DeviceFacts& facts) {
-  return spec.inputs[1].storage.dense() ? make_rows(spec, plan, facts) : make_coded_rows(spec, plan, facts);
+  return spec.inputs[LinearInputs::weight].storage.dense() ? make_rows(spec, plan, facts)
+                                                           : make_coded_rows(spec, plan, facts);
 }
 
 }  // namespace
 
 RowProduct row_product(const KernelCall& call, const RowsPlan& plan, size_t i) {
-  RowProduct product{call.inputs[0].data};
+  RowProduct product{call.inputs[LinearInputs::left].data};
   if (plan.bias != 0) product.bias = call.inputs[plan.bias + i].as<float>();
   if (plan.residual != 0) product.residual = call.inputs[plan.residual].data;
   product.y = call.outputs[i].data;
@@ -43,7 +45,7 @@ RowProduct row_product(const KernelCall& call, const RowsPlan& plan, size_t i) {
 }
 
 KernelOffer make_linear_rows(const KernelSpec& spec, const DeviceFacts& facts) {
-  const LinearShape shape = linear_shape(spec.inputs[0], spec.inputs[1], spec.attrs);
+  const LinearShape shape = linear_shape(spec.call());
   const LinearOperands inputs = linear_operands(spec.attrs);
   if (inputs.low_rank != 0) return {nullptr, "a low-rank product is added"};
   const RowsPlan plan{shape.rows, shape.ins, shape.out_in, inputs.bias, inputs.last, is_batch_invariant(spec.attrs)};
@@ -51,7 +53,7 @@ KernelOffer make_linear_rows(const KernelSpec& spec, const DeviceFacts& facts) {
 }
 
 KernelOffer make_linear_group_rows(const KernelSpec& spec, const DeviceFacts& facts) {
-  const LinearShape shape = linear_shape(spec.inputs[0], spec.inputs[1], spec.attrs);
+  const LinearShape shape = linear_shape(spec.call());
   const size_t bias = spec.attrs.integer("bias") != 0 ? 1 + spec.outputs.size() : 0;
   return make_either(spec, {shape.rows, shape.ins, shape.out_in, bias, 0, is_batch_invariant(spec.attrs)}, facts);
 }

@@ -88,9 +88,9 @@ class ProductKernel final : public CudaKernel {
   void enqueue(const KernelCall& call, CudaStream stream) const override {
     void* const y = call.outputs[0].data;
     void* const workspace = call.scratch.data() + cuda_copied_bytes(spec_);
-    wide_->run(
-        {call.inputs[0].data, weight(call, stream), y, input_at(call, at_.bias), input_at(call, at_.last), workspace},
-        stream);
+    wide_->run({call.inputs[LinearInputs::left].data, weight(call, stream), y, input_at(call, at_.bias),
+                input_at(call, at_.last), workspace},
+               stream);
     if (low_)
       low_->run({input_at(call, at_.low_rank), input_at(call, at_.low_rank + 1), y, nullptr, y, workspace}, stream);
   }
@@ -102,13 +102,13 @@ class ProductKernel final : public CudaKernel {
   }
 
   const void* weight(const KernelCall& call, CudaStream stream) const {
-    if (!copies_b(spec_)) return call.inputs[1].data;
+    if (!copies_b(spec_)) return call.inputs[LinearInputs::weight].data;
     if (!spec_.b_storage.dense())
-      cuda::launch_decode(coded_operand(spec_, call.inputs[1].data), float_type(spec_.operand), call.scratch.data(),
-                          multiprocessors_, stream);
+      cuda::launch_decode(coded_operand(spec_, call.inputs[LinearInputs::weight].data), float_type(spec_.operand),
+                          call.scratch.data(), multiprocessors_, stream);
     else
-      cuda::launch_cast(cuda::FloatType::f32, cuda::FloatType::bf16, call.inputs[1].data, call.scratch.data(),
-                        spec_.size.depth * spec_.size.cols, multiprocessors_, stream);
+      cuda::launch_cast(cuda::FloatType::f32, cuda::FloatType::bf16, call.inputs[LinearInputs::weight].data,
+                        call.scratch.data(), spec_.size.depth * spec_.size.cols, multiprocessors_, stream);
     return call.scratch.data();
   }
 
@@ -156,8 +156,8 @@ CudaOffer make_few_rows(const KernelSpec& spec, const CudaContext&) {
   return {cuda_kernel_of([wide = row_product(wide_part(m)), low = row_product(low_rank_part(m)), at](
                              const KernelCall& call, CudaStream stream) {
             cuda::DeviceProduct p = wide;
-            p.a = call.inputs[0].data;
-            p.b = call.inputs[1].data;
+            p.a = call.inputs[LinearInputs::left].data;
+            p.b = call.inputs[LinearInputs::weight].data;
             p.c = call.outputs[0].data;
             p.bias = static_cast<const float*>(input_at(call, at.bias));
             p.addend = input_at(call, at.last);
@@ -198,8 +198,8 @@ class WeightGradientKernel final : public CudaKernel {
       : first_(std::move(first)), adding_(std::move(adding)), out_in_(out_in) {}
 
   void enqueue(const KernelCall& call, CudaStream stream) const override {
-    const void* const x = call.inputs[0].data;
-    const void* const dy = call.inputs[1].data;
+    const void* const x = call.inputs[LinearGradInputs::x].data;
+    const void* const dy = call.inputs[LinearGradInputs::dy].data;
     void* const sums = call.outputs[0].data;
     const CudaProductArguments arguments{out_in_ ? dy : x, out_in_ ? x : dy, sums, nullptr, sums, call.scratch.data()};
     const bool overwrites = first_ && call.trip == 0;

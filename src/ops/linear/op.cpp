@@ -28,8 +28,8 @@ void check_dense(std::string_view op, std::span<const Type> inputs) {
 void check_storage(std::string_view op, std::span<const Type> inputs) {
   check_dense(op, inputs.first(1));
   check_dense(op, inputs.subspan(2));
-  HR_CHECK(inputs[1].storage.dense() || inputs[1].dtype == DType::f32, "{}: codes of {} elements", op,
-           dtype_name(inputs[1].dtype));
+  HR_CHECK(inputs[LinearInputs::weight].storage.dense() || inputs[LinearInputs::weight].dtype == DType::f32,
+           "{}: codes of {} elements", op, dtype_name(inputs[LinearInputs::weight].dtype));
 }
 
 // Checks the attributes and operands that every product has in common. A weight may be wider than what it meets.
@@ -73,7 +73,7 @@ void check_same(std::string_view op, std::string_view what, const Type& found, c
 // p [rows, rank] beside the operand `left`, and q: [outs, rank], or [rank, ins] for linear_dx.
 void check_low_rank(std::string_view op, std::span<const Type> inputs, size_t at, const Type& result,
                     bool q_transposed) {
-  const Type &left = inputs[0], &p = inputs[at], &q = inputs[at + 1];
+  const Type &left = inputs[LinearInputs::left], &p = inputs[at], &q = inputs[at + 1];
   HR_CHECK(p.dtype == left.dtype && q.dtype == left.dtype, "{}: p and q have the operands' dtype", op);
   const bool rows =
       p.shape.size() == left.shape.size() && std::equal(p.shape.begin(), p.shape.end() - 1, left.shape.begin());
@@ -87,7 +87,7 @@ Type product_type(std::string_view op, std::span<const Type> inputs, const Attrs
   const LinearOperands at = linear_operands(attrs);
   check_count(op, inputs.size(), at.count);
   check_storage(op, inputs);
-  const Type &left = inputs[0], &weight = inputs[1];
+  const Type &left = inputs[LinearInputs::left], &weight = inputs[LinearInputs::weight];
   check_operands(op, left, weight, attrs, Right::weight);
   HR_CHECK(weight.shape.size() == 2, "{}: the weight has two dimensions, not {}", op, weight.shape.size());
   const Dim& outs = weight.shape[is_out_in(attrs) ? 0 : 1];
@@ -131,9 +131,7 @@ class Linear final : public Op {
   }
   bool by_rows() const override { return true; }
   Product product() const override { return {ProductPart::output, ProductMatrices::one}; }
-  ProductShape product_shape(const OpCall& call) const override {
-    return plain_product(linear_shape(call.inputs[0], call.inputs[1], call.attrs));
-  }
+  ProductShape product_shape(const OpCall& call) const override { return plain_product(linear_shape(call)); }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     operand_rules::flag(name(), attrs, "batch_invariant");
@@ -145,16 +143,17 @@ class Linear final : public Op {
     return {{0, inputs - 1, false}};
   }
   Work work(const OpCall& call) const override {
-    const LinearShape shape = linear_shape(call.inputs[0], call.inputs[1], call.attrs);
+    const LinearShape shape = linear_shape(call);
     return product_work(call, shape, shape.outs, low_rank_of(call));
   }
   CostClass cost_class() const override { return CostClass::gemm; }
   RecomputeClass recompute_class() const override { return RecomputeClass::linear; }
   std::vector<int> narrow_inputs(const Attrs& attrs) const override {
     const int p = static_cast<int>(linear_operands(attrs).low_rank);
-    return p == 0 ? std::vector<int>{0, 1} : std::vector<int>{0, 1, p, p + 1};
+    return p == 0 ? std::vector<int>{LinearInputs::left, LinearInputs::weight}
+                  : std::vector<int>{LinearInputs::left, LinearInputs::weight, p, p + 1};
   }
-  std::vector<int> rounded_inputs() const override { return {1}; }
+  std::vector<int> rounded_inputs() const override { return {LinearInputs::weight}; }
   // With a residual the result joins the fp32 stream.
   std::string_view narrow_dtype(const Attrs& attrs) const override {
     return attrs.integer("residual") != 0 ? "f32" : "bf16";
@@ -165,14 +164,15 @@ class Linear final : public Op {
     if (dy == kNone) return;
     const LinearOperands at = linear_operands(context.attrs());
     HR_CHECK(at.low_rank == 0, "linear: low-rank products are joined after autodiff");
-    const int residual = static_cast<int>(at.last);
-    HR_CHECK(context.trains(1) || !context.wants(1), "linear: no gradient for a weight that is computed");
+    const int bias = static_cast<int>(at.bias), residual = static_cast<int>(at.last);
+    HR_CHECK(context.trains(LinearInputs::weight) || !context.wants(LinearInputs::weight),
+             "linear: no gradient for a weight that is computed");
     if (residual != 0 && context.wants(residual)) context.contribute(residual, dy);
-    if (at.bias != 0 && context.trains(2)) train_bias(context, dy);
-    if (!context.trains(1) && !context.wants(0)) return;
-    const ValueId narrow = in_dtype(context, dy, context.build().type(context.input(0)).dtype);
-    if (context.trains(1)) train_weight(context, narrow);
-    if (context.wants(0)) pass_on(context, narrow);
+    if (at.bias != 0 && context.trains(bias)) train_bias(context, bias, dy);
+    if (!context.trains(LinearInputs::weight) && !context.wants(LinearInputs::left)) return;
+    const ValueId narrow = in_dtype(context, dy, context.build().type(context.input(LinearInputs::left)).dtype);
+    if (context.trains(LinearInputs::weight)) train_weight(context, narrow);
+    if (context.wants(LinearInputs::left)) pass_on(context, narrow);
   }
 
  private:
@@ -182,28 +182,31 @@ class Linear final : public Op {
     return context.build().call("cast", {value}, {{"dtype", std::string(dtype_name(dtype))}}, Role::gradient);
   }
 
-  static void train_bias(VjpContext& context, ValueId dy) {
-    const Attrs attrs{{"accumulate", std::string(context.accumulate(2))}};
-    context.set_accumulator(2, context.build().call("bias_grad", {dy, context.accumulator(2)}, attrs, Role::gradient));
+  static void train_bias(VjpContext& context, int bias, ValueId dy) {
+    const Attrs attrs{{"accumulate", std::string(context.accumulate(bias))}};
+    context.set_accumulator(bias,
+                            context.build().call("bias_grad", {dy, context.accumulator(bias)}, attrs, Role::gradient));
   }
 
   static void train_weight(VjpContext& context, ValueId dy) {
     Attrs attrs = layout_of(context.attrs());
-    attrs.set("accumulate", std::string(context.accumulate(1)));
-    context.set_accumulator(1, context.build().call("linear_dw", {context.input(0), dy, context.accumulator(1)},
-                                                    std::move(attrs), Role::gradient));
+    attrs.set("accumulate", std::string(context.accumulate(LinearInputs::weight)));
+    context.set_accumulator(LinearInputs::weight, context.build().call("linear_dw",
+                                                                       {context.input(LinearInputs::left), dy,
+                                                                        context.accumulator(LinearInputs::weight)},
+                                                                       std::move(attrs), Role::gradient));
   }
 
   static void pass_on(VjpContext& context, ValueId dy) {
-    const ValueId addend = context.addend(0);
+    const ValueId addend = context.addend(LinearInputs::left);
     Attrs attrs = layout_of(context.attrs());
     if (addend != kNone) attrs.set("addend", int64_t{1});
-    const ValueId dx =
-        context.build().call("linear_dx", {dy, context.input(1), addend}, std::move(attrs), Role::gradient);
+    const ValueId dx = context.build().call("linear_dx", {dy, context.input(LinearInputs::weight), addend},
+                                            std::move(attrs), Role::gradient);
     if (addend != kNone)
-      context.set_total(0, dx);
+      context.set_total(LinearInputs::left, dx);
     else
-      context.contribute(0, dx);
+      context.contribute(LinearInputs::left, dx);
   }
 };
 
@@ -216,9 +219,7 @@ class LinearDx final : public Op {
   }
   bool by_rows() const override { return true; }
   Product product() const override { return {ProductPart::input_gradient, ProductMatrices::one}; }
-  ProductShape product_shape(const OpCall& call) const override {
-    return plain_product(linear_shape(call.inputs[0], call.inputs[1], call.attrs));
-  }
+  ProductShape product_shape(const OpCall& call) const override { return plain_product(linear_shape(call)); }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     return {product_type(name(), inputs, attrs, false)};
@@ -229,12 +230,12 @@ class LinearDx final : public Op {
     return {{0, inputs - 1, false}};
   }
   Work work(const OpCall& call) const override {
-    const LinearShape shape = linear_shape(call.inputs[0], call.inputs[1], call.attrs);
+    const LinearShape shape = linear_shape(call);
     return product_work(call, shape, shape.ins, low_rank_of(call));
   }
   CostClass cost_class() const override { return CostClass::gemm; }
   RecomputeClass recompute_class() const override { return RecomputeClass::linear; }
-  std::vector<int> rounded_inputs() const override { return {1}; }
+  std::vector<int> rounded_inputs() const override { return {LinearInputs::weight}; }
 };
 
 // acc [+]= dy^T x, in w's layout
@@ -244,15 +245,13 @@ class LinearDw final : public Op {
   OperandNames operands(const Attrs&, size_t) const override { return {"x", "dy", "accumulator"}; }
   bool by_rows() const override { return true; }
   Product product() const override { return {ProductPart::weight_gradient, ProductMatrices::one}; }
-  ProductShape product_shape(const OpCall& call) const override {
-    return plain_product(linear_shape(call.inputs[0], call.inputs[2], call.attrs));
-  }
+  ProductShape product_shape(const OpCall& call) const override { return plain_product(linear_dw_shape(call)); }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     check_count(name(), inputs.size(), 3);
     check_dense(name(), inputs);
-    const Type& x = inputs[0];
-    const Type& dy = inputs[1];
+    const Type& x = inputs[LinearGradInputs::x];
+    const Type& dy = inputs[LinearGradInputs::dy];
     check_operands(name(), x, dy, attrs, Right::operand);
     check_accumulate(name(), attrs);
     const std::vector<Dim> leading_x(x.shape.begin(), x.shape.end() - 1);
@@ -261,14 +260,12 @@ class LinearDw final : public Op {
     const Dim& outs = dy.shape.back();
     const Dim& ins = x.shape.back();
     const Type weight{DType::f32, is_out_in(attrs) ? std::vector<Dim>{outs, ins} : std::vector<Dim>{ins, outs}};
-    check_same(name(), "accumulator", inputs[2], weight);
-    return {inputs[2]};
+    check_same(name(), "accumulator", inputs[LinearGradInputs::accumulator], weight);
+    return {inputs[LinearGradInputs::accumulator]};
   }
 
-  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 2, true}}; }
-  Work work(const OpCall& call) const override {
-    return product_work(call, linear_shape(call.inputs[0], call.inputs[2], call.attrs), 0);
-  }
+  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, LinearGradInputs::accumulator, true}}; }
+  Work work(const OpCall& call) const override { return product_work(call, linear_dw_shape(call), 0); }
   CostClass cost_class() const override { return CostClass::gemm; }
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
 };

@@ -23,14 +23,14 @@ inline int64_t coded_rows_bytes(int64_t ins, DType x, int64_t threads) {
 
 // y[rows, outs] = x w^T + p q^T + bias + residual
 inline MatmulSpec linear_product(const OpCall& call) {
-  const LinearShape shape = linear_shape(call.inputs[0], call.inputs[1], call.attrs);
+  const LinearShape shape = linear_shape(call);
   MatmulSpec spec;
   spec.size = {shape.rows, shape.outs, shape.ins};
-  spec.operand = call.inputs[0].dtype;
+  spec.operand = call.inputs[LinearInputs::left].dtype;
   spec.multiply = multiply_of(call.attrs);
   spec.result = call.outputs[0].dtype;
-  spec.rounds_b = call.inputs[1].dtype != spec.operand;
-  spec.b_storage = call.inputs[1].storage;
+  spec.rounds_b = call.inputs[LinearInputs::weight].dtype != spec.operand;
+  spec.b_storage = call.inputs[LinearInputs::weight].storage;
   spec.b_transposed = shape.out_in;
   spec.bias = call.attrs.integer("bias") != 0;
   spec.low_rank = low_rank_of(call);
@@ -42,22 +42,23 @@ inline MatmulSpec linear_product(const OpCall& call) {
 // Scratch of the CPU kernels of linear. A batch-invariant product uses the same kernel for every number of rows.
 inline int64_t linear_scratch(const OpCall& call, const DeviceFacts& facts) {
   const int64_t product = matmul_scratch(linear_product(call), facts);
-  if (call.inputs[1].storage.dense()) return product;
-  const LinearShape shape = linear_shape(call.inputs[0], call.inputs[1], call.attrs);
+  if (call.inputs[LinearInputs::weight].storage.dense()) return product;
+  const LinearShape shape = linear_shape(call);
   const bool few = shape.rows <= 8 || is_batch_invariant(call.attrs);
-  return few ? std::max(product, coded_rows_bytes(shape.ins, call.inputs[0].dtype, facts.threads)) : product;
+  return few ? std::max(product, coded_rows_bytes(shape.ins, call.inputs[LinearInputs::left].dtype, facts.threads))
+             : product;
 }
 
 // dx[rows, ins] = dy w + p q + addend
 inline MatmulSpec linear_dx_product(const OpCall& call) {
-  const LinearShape shape = linear_shape(call.inputs[0], call.inputs[1], call.attrs);
+  const LinearShape shape = linear_shape(call);
   MatmulSpec spec;
   spec.size = {shape.rows, shape.ins, shape.outs};
-  spec.operand = call.inputs[0].dtype;
+  spec.operand = call.inputs[LinearInputs::left].dtype;
   spec.multiply = multiply_of(call.attrs);
   spec.result = call.outputs[0].dtype;
-  spec.rounds_b = call.inputs[1].dtype != spec.operand;
-  spec.b_storage = call.inputs[1].storage;
+  spec.rounds_b = call.inputs[LinearInputs::weight].dtype != spec.operand;
+  spec.b_storage = call.inputs[LinearInputs::weight].storage;
   spec.b_transposed = !shape.out_in;
   spec.low_rank = low_rank_of(call);
   spec.addend = call.attrs.integer("addend") != 0;
@@ -66,11 +67,11 @@ inline MatmulSpec linear_dx_product(const OpCall& call) {
 
 // acc += dy^T x, or x^T dy if w is stored [ins, outs]; `adds` is false on the trip that overwrites the accumulator.
 inline MatmulSpec linear_dw_product(const OpCall& call, bool adds) {
-  const LinearShape shape = linear_shape(call.inputs[0], call.inputs[2], call.attrs);
+  const LinearShape shape = linear_dw_shape(call);
   MatmulSpec spec;
   spec.size =
       shape.out_in ? MatmulSize{shape.outs, shape.ins, shape.rows} : MatmulSize{shape.ins, shape.outs, shape.rows};
-  spec.operand = call.inputs[0].dtype;
+  spec.operand = call.inputs[LinearGradInputs::x].dtype;
   spec.multiply = multiply_of(call.attrs);
   spec.a_transposed = true;
   spec.addend = adds;

@@ -16,6 +16,15 @@ struct LinearShape {
   bool out_in = true;
 };
 
+// The inputs of linear and linear_dx that every call has: x or dy, and the weight.
+struct LinearInputs {
+  enum : int { left, weight };
+};
+// The inputs of linear_dw.
+struct LinearGradInputs {
+  enum : int { x, dy, accumulator };
+};
+
 // Indices of the optional inputs of linear and linear_dx; 0: there is none.
 struct LinearOperands {
   size_t bias = 0;
@@ -48,6 +57,14 @@ inline LinearShape linear_shape(const ConcreteType& wide, const ConcreteType& we
   shape.rows = 1;
   for (size_t i = 0; i + 1 < wide.dims.size(); ++i) shape.rows *= wide.dims[i];
   return shape;
+}
+
+// Of linear and linear_dx, and of linear_dw.
+inline LinearShape linear_shape(const OpCall& call) {
+  return linear_shape(call.inputs[LinearInputs::left], call.inputs[LinearInputs::weight], call.attrs);
+}
+inline LinearShape linear_dw_shape(const OpCall& call) {
+  return linear_shape(call.inputs[LinearGradInputs::x], call.inputs[LinearGradInputs::accumulator], call.attrs);
 }
 
 }  // namespace headroom

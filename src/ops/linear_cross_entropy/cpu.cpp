@@ -14,12 +14,12 @@ class LossKernel final : public CpuKernel {
   LossKernel(const KernelSpec& spec, ChunkLossOffer offer)
       : shape_(loss_shape(spec.call())),
         options_(loss_options(spec)),
-        dtype_(spec.inputs[0].dtype),
+        dtype_(spec.inputs[LossInputs::x].dtype),
         chunk_(offer.chunk),
         loss_(std::move(offer.loss)) {}
 
   void run(const KernelCall& call) const override {
-    const Targets targets{call.inputs[2].as<int32_t>(), shape_.sequence, shape_.shift};
+    const Targets targets{call.inputs[LossInputs::labels].as<int32_t>(), shape_.sequence, shape_.shift};
     const int64_t counted = check_labels(targets);
     LossSums found;
     bool overwrite = options_.weight_carried && call.trip == 0;
@@ -33,11 +33,13 @@ class LossKernel final : public CpuKernel {
         overwrite = false;
       } else if (options_.gradient) {
         const int64_t row_bytes = shape_.hidden * dtype_bytes(dtype_);
-        std::memset(call.outputs[0].as<std::byte>() + first * row_bytes, 0,
+        std::memset(call.outputs[LossGradOutputs::dx].as<std::byte>() + first * row_bytes, 0,
                     static_cast<size_t>(chunk.rows * row_bytes));
       }
     }
-    if (overwrite) std::memset(call.outputs[2].data, 0, static_cast<size_t>(call.outputs[2].count() * 4));
+    if (overwrite)
+      std::memset(call.outputs[LossGradOutputs::accumulator].data, 0,
+                  static_cast<size_t>(call.outputs[LossGradOutputs::accumulator].count() * 4));
     double* sums = call.outputs[options_.gradient ? 1 : 0].as<double>();
     const bool adds = !options_.loss_carried || call.trip != 0;
     sums[0] = adds ? sums[0] + found.loss : found.loss;

@@ -46,19 +46,19 @@ class ProductLoss final : public ChunkLoss {
 
   LossSums run(const KernelCall& call, const LossChunk& chunk) const override {
     const ChunkProducts& products = chunk.rows == products_.front().rows ? products_.front() : products_.back();
-    const void* x = row_of(call.inputs[0], chunk.first, shape_.hidden);
-    const void* w = call.inputs[1].data;
+    const void* x = row_of(call.inputs[LossGradInputs::x], chunk.first, shape_.hidden);
+    const void* w = call.inputs[LossGradInputs::weight].data;
     std::byte* workspace = call.scratch.data() + scratch_.logits + scratch_.losses;
     const LossRows rows = rows_of(call, chunk);
     products.logits->run(
         {x, w, rows.logits, static_cast<const float*>(loss_bias(shape_, options_, call)), nullptr, workspace});
     softmax_(rows);
     if (options_.gradient)
-      products.dx->run(
-          {rows.logits, w, row_of(call.outputs[0], chunk.first, shape_.hidden), nullptr, nullptr, workspace});
+      products.dx->run({rows.logits, w, row_of(call.outputs[LossGradOutputs::dx], chunk.first, shape_.hidden), nullptr,
+                        nullptr, workspace});
     if (options_.trains_bias) add_columns(rows, bias_sums(call));
     if (options_.trains) {
-      float* sums = call.outputs[2].as<float>();
+      float* sums = call.outputs[LossGradOutputs::accumulator].as<float>();
       const Matmul& dw = chunk.overwrite ? *products.dw_first : *products.dw_adding;
       dw.run({shape_.out_in ? rows.logits : x, shape_.out_in ? x : rows.logits, sums, nullptr, sums, workspace});
     }
@@ -85,7 +85,7 @@ class ProductLoss final : public ChunkLoss {
     if (shape_.hits) rows.hits = rows.losses + shape_.chunk;
     rows.gradient = options_.gradient;
     rows.dtype = dtype_;
-    rows.scale = options_.gradient ? *call.inputs[3].as<float>() : 1.0f;
+    rows.scale = options_.gradient ? *call.inputs[LossGradInputs::scale].as<float>() : 1.0f;
     rows.softcap = options_.softcap;
     return rows;
   }
@@ -113,12 +113,12 @@ ChunkLossOffer make_product_loss(const KernelSpec& spec, const DeviceFacts& fact
   const LossOptions options = loss_options(spec);
   LossShape shape = loss_shape(spec.call());
   const auto scratch = [&] {
-    return product_loss_scratch(shape, spec.inputs[0].dtype, facts, options.gradient, options.trains);
+    return product_loss_scratch(shape, spec.inputs[LossInputs::x].dtype, facts, options.gradient, options.trains);
   };
   while (shape.chunk > 1 && scratch().total() > spec.scratch_bytes) shape.chunk = (shape.chunk + 1) / 2;
   if (const int64_t needed = scratch().total(); needed > spec.scratch_bytes)
     return {nullptr, 0, fmt::format("needs {} bytes of scratch, {} are booked", needed, spec.scratch_bytes)};
-  auto loss = std::make_unique<ProductLoss>(shape, scratch(), options, spec.inputs[0].dtype, softmax);
+  auto loss = std::make_unique<ProductLoss>(shape, scratch(), options, spec.inputs[LossInputs::x].dtype, softmax);
   std::string refusal = loss->prepare(make, facts);
   if (!refusal.empty()) return {nullptr, 0, std::move(refusal)};
   return {std::move(loss), shape.chunk, {}};

@@ -60,7 +60,8 @@ class SlicedLossKernel final : public ChunkLoss {
     if (options_.gradient) {
       each_slice([&](int64_t first, int64_t entries) { add_gradients(pass, first, entries); });
       if (dtype_ != DType::f32)
-        convert_in_parallel(scratch.dx, DType::f32, row_of(call.outputs[0], chunk.first, shape_.hidden), dtype_,
+        convert_in_parallel(scratch.dx, DType::f32,
+                            row_of(call.outputs[LossGradOutputs::dx], chunk.first, shape_.hidden), dtype_,
                             chunk.rows * shape_.hidden);
     }
     return sums_of(pass);
@@ -110,15 +111,16 @@ class SlicedLossKernel final : public ChunkLoss {
     const SliceProducts& products = products_of(pass.chunk.rows, entries);
     const LossRows rows = logits_of(pass, first, entries);
     softmax_.write_gradient(rows, first, pass.scratch.softmax);
-    void* const dx = dtype_ == DType::f32
-                         ? static_cast<void*>(row_of(pass.call.outputs[0], pass.chunk.first, shape_.hidden))
-                         : pass.scratch.dx;
+    void* const dx =
+        dtype_ == DType::f32
+            ? static_cast<void*>(row_of(pass.call.outputs[LossGradOutputs::dx], pass.chunk.first, shape_.hidden))
+            : pass.scratch.dx;
     const Matmul& add_dx = first == 0 ? *products.dx_first : *products.dx_adding;
     add_dx.run({rows.logits, row_of(pass.call.inputs[LossInputs::weight], first, shape_.hidden), dx, nullptr, dx,
                 pass.scratch.workspace});
     if (options_.trains_bias) add_columns(rows, bias_sums(pass.call) + first);
     if (!options_.trains) return;
-    float* const sums = pass.call.outputs[2].as<float>() + first * shape_.hidden;
+    float* const sums = pass.call.outputs[LossGradOutputs::accumulator].as<float>() + first * shape_.hidden;
     const Matmul& add_dw = pass.chunk.overwrite ? *products.dw_first : *products.dw_adding;
     add_dw.run({rows.logits, row_of(pass.call.inputs[LossInputs::x], pass.chunk.first, shape_.hidden), sums, nullptr,
                 sums, pass.scratch.workspace});

@@ -25,18 +25,18 @@ class TiledLossKernel final : public ChunkLoss {
   LossSums run(const KernelCall& call, const LossChunk& chunk) const override {
     TiledPass passes[kMostCells];
     place(call, chunk, passes);
-    const uint16_t* const x = call.inputs[0].as<uint16_t>() + chunk.first * shape_.hidden;
+    const uint16_t* const x = call.inputs[LossGradInputs::x].as<uint16_t>() + chunk.first * shape_.hidden;
     start_rows(passes[0], chunk, x);
     on_cells(passes, run_vocabulary);
-    const float scale = options_.gradient ? *call.inputs[3].as<float>() : 1.0f;
+    const float scale = options_.gradient ? *call.inputs[LossGradInputs::scale].as<float>() : 1.0f;
     const LossSums found = join(passes, chunk.rows, scale);
     if (!options_.gradient) return found;
-    uint16_t* const dx = call.outputs[0].as<uint16_t>() + chunk.first * shape_.hidden;
+    uint16_t* const dx = call.outputs[LossGradOutputs::dx].as<uint16_t>() + chunk.first * shape_.hidden;
     parallel_for(passes[0].cut.rows, 1, [&](int64_t begin, int64_t end, int) {
       for (int64_t tile = begin; tile < end; ++tile) store_dx(passes, cut_.cells, chunk.rows, tile, dx);
     });
     if (!options_.trains) return found;
-    float* const sums = call.outputs[2].as<float>();
+    float* const sums = call.outputs[LossGradOutputs::accumulator].as<float>();
     on_cells(passes, [&](const TiledPass& pass) {
       for (int64_t tile = 0; tile < pass.cut.rows; ++tile) scale_rows(pass, x, chunk.rows, tile);
       multiply_numerators(pass, chunk.overwrite, sums);
@@ -56,7 +56,7 @@ class TiledLossKernel final : public ChunkLoss {
       pass.chunk = shared;
       pass.cell = tiled_cell(carver, cut_);
       pass.tiles = &tiles_;
-      pass.w = call.inputs[1].data;
+      pass.w = call.inputs[LossGradInputs::weight].data;
       pass.first = cell * cut_.cell_strips;
       pass.last = std::min(cut_.strips, pass.first + cut_.cell_strips);
     }

@@ -56,8 +56,8 @@ class CudaLossKernel final : public CudaKernel {
 
   void enqueue(const KernelCall& call, CudaStream stream) const override {
     if (shape_.rounds_weight)
-      cuda::launch_cast(cuda::FloatType::f32, cuda::FloatType::bf16, call.inputs[1].data, rounded_weight(call),
-                        shape_.vocabulary * shape_.hidden, multiprocessors_, stream);
+      cuda::launch_cast(cuda::FloatType::f32, cuda::FloatType::bf16, call.inputs[LossGradInputs::weight].data,
+                        rounded_weight(call), shape_.vocabulary * shape_.hidden, multiprocessors_, stream);
     if (launch_mode() == LaunchMode::load) return load(call, stream);
     bool first_weight = options_.weight_carried && call.trip == 0, first_bias = options_.bias_carried && call.trip == 0;
     for (int64_t first = 0; first < shape_.rows; first += shape_.chunk) {
@@ -112,18 +112,18 @@ class CudaLossKernel final : public CudaKernel {
   double* hits(const KernelCall& call) const { return shape_.hits ? losses(call) + shape_.rows : nullptr; }
   void* rounded_weight(const KernelCall& call) const { return call.scratch.data() + scratch_.logits + scratch_.losses; }
   const void* weight(const KernelCall& call) const {
-    return shape_.rounds_weight ? rounded_weight(call) : call.inputs[1].data;
+    return shape_.rounds_weight ? rounded_weight(call) : call.inputs[LossGradInputs::weight].data;
   }
   void* workspace(const KernelCall& call) const {
     return call.scratch.data() + scratch_.logits + scratch_.losses + scratch_.weight;
   }
   cuda::DeviceTargets targets(const KernelCall& call) const {
-    return {static_cast<const int32_t*>(call.inputs[2].data), shape_.sequence, shape_.shift};
+    return {static_cast<const int32_t*>(call.inputs[LossGradInputs::labels].data), shape_.sequence, shape_.shift};
   }
 
   void queue_losses(const KernelCall& call, const CudaChunk& chunk, int64_t first, CudaStream stream) const {
-    chunk.logits->run({row_of(call.inputs[0], first), weight(call), logits(call), loss_bias(shape_, options_, call),
-                       nullptr, workspace(call)},
+    chunk.logits->run({row_of(call.inputs[LossGradInputs::x], first), weight(call), logits(call),
+                       loss_bias(shape_, options_, call), nullptr, workspace(call)},
                       stream);
     cuda::DeviceLoss loss;
     loss.logits = logits(call);
@@ -135,12 +135,13 @@ class CudaLossKernel final : public CudaKernel {
     loss.softcap = options_.softcap;
     loss.losses = losses(call);
     loss.hits = hits(call);
-    if (options_.gradient) loss.scale = static_cast<const float*>(call.inputs[3].data);
+    if (options_.gradient) loss.scale = static_cast<const float*>(call.inputs[LossGradInputs::scale].data);
     cuda::launch_loss(loss, float_type(logits_dtype()), options_.gradient, float_type(dtype_), stream);
   }
 
   void queue_dx(const KernelCall& call, const CudaChunk& chunk, int64_t first, CudaStream stream) const {
-    chunk.dx->run({logits(call), weight(call), row_of(call.outputs[0], first), nullptr, nullptr, workspace(call)},
+    chunk.dx->run({logits(call), weight(call), row_of(call.outputs[LossGradOutputs::dx], first), nullptr, nullptr,
+                   workspace(call)},
                   stream);
   }
 
@@ -150,9 +151,9 @@ class CudaLossKernel final : public CudaKernel {
   }
 
   void queue_dw(const KernelCall& call, const CudaProduct& product, int64_t first, CudaStream stream) const {
-    const void* const x = row_of(call.inputs[0], first);
+    const void* const x = row_of(call.inputs[LossGradInputs::x], first);
     const void* const dlogits = logits(call);
-    void* const sums = call.outputs[2].data;
+    void* const sums = call.outputs[LossGradOutputs::accumulator].data;
     product.run({shape_.out_in ? dlogits : x, shape_.out_in ? x : dlogits, sums, nullptr, sums, workspace(call)},
                 stream);
   }
@@ -194,7 +195,7 @@ std::string without_library(const KernelSpec&, const CudaContext& context) {
   return context.services->blas() ? "" : "there is no cuBLASLt";
 }
 std::string without_mma(const KernelSpec& spec, const CudaContext& context) {
-  return has_bf16_tensor_cores(context.facts) && spec.inputs[0].dtype == DType::bf16
+  return has_bf16_tensor_cores(context.facts) && spec.inputs[LossInputs::x].dtype == DType::bf16
              ? ""
              : "needs bf16 and compute capability 8.0";
 }
@@ -208,7 +209,7 @@ CudaOffer make_loss(const KernelSpec& spec, const CudaContext& context) {
   const CudaLossScratch scratch = cuda_loss_scratch(shape, context.facts);
   HR_CHECK(scratch.total() <= spec.scratch_bytes, "the loss needs {} bytes of scratch, {} are booked", scratch.total(),
            spec.scratch_bytes);
-  auto kernel = std::make_unique<CudaLossKernel>(shape, scratch, loss_options(spec), spec.inputs[0].dtype,
+  auto kernel = std::make_unique<CudaLossKernel>(shape, scratch, loss_options(spec), spec.inputs[LossInputs::x].dtype,
                                                  context.multiprocessors);
   std::string refusal = kernel->prepare(make, context);
   if (!refusal.empty()) return {nullptr, std::move(refusal)};

@@ -38,19 +38,19 @@ void check_operands(std::string_view op, std::span<const Type> inputs, const Att
     HR_CHECK(value == 0 || value == 1, "{}: {} is 0 or 1, not {}", op, attr, value);
   }
   HR_CHECK(attrs.real("softcap", 0) >= 0, "{}: softcap is {}", op, attrs.real("softcap", 0));
-  const Type& x = inputs[0];
-  const Type& w = inputs[1];
+  const Type& x = inputs[LossInputs::x];
+  const Type& w = inputs[LossInputs::weight];
   HR_CHECK(x.shape.size() >= 2 && w.shape.size() == 2, "{}: x is [..., hidden] and w has two dimensions", op);
   HR_CHECK(operand_rules::is_float(x.dtype) && (x.dtype == w.dtype || w.dtype == DType::f32),
            "{}: no product of {} and {}", op, dtype_name(x.dtype), dtype_name(w.dtype));
   HR_CHECK(x.shape.back() == w.shape[is_out_in(attrs) ? 1 : 0], "{}: x's last dimension is not that of the weight", op);
   const std::vector<Dim> leading(x.shape.begin(), x.shape.end() - 1);
-  check_exact(op, "the label tensor", inputs[2], Type{DType::i32, leading});
+  check_exact(op, "the label tensor", inputs[LossInputs::labels], Type{DType::i32, leading});
 }
 
 // The bias and, if it is trained, its accumulator are the last inputs.
 void check_bias(std::string_view op, std::span<const Type> inputs, const Attrs& attrs) {
-  const Type wanted{DType::f32, {inputs[1].shape[is_out_in(attrs) ? 0 : 1]}};
+  const Type wanted{DType::f32, {inputs[LossInputs::weight].shape[is_out_in(attrs) ? 0 : 1]}};
   check_exact(op, "the bias", inputs[inputs.size() - 1 - (attrs.integer("train_bias") != 0 ? 1 : 0)], wanted);
   if (attrs.integer("train_bias") != 0) check_exact(op, "the bias's accumulator", inputs.back(), wanted);
 }
@@ -98,8 +98,8 @@ class LinearCrossEntropy final : public Op {
   bool by_rows() const override { return true; }
   CostClass cost_class() const override { return CostClass::loss; }
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
-  std::vector<int> narrow_inputs(const Attrs&) const override { return {0, 1}; }
-  std::vector<int> rounded_inputs() const override { return {1}; }
+  std::vector<int> narrow_inputs(const Attrs&) const override { return {LossInputs::x, LossInputs::weight}; }
+  std::vector<int> rounded_inputs() const override { return {LossInputs::weight}; }
 
   // The loss is the root of differentiation: the gradient op computes loss and gradient in one pass over the logits and
   // replaces the forward node.
@@ -131,12 +131,12 @@ class LinearCrossEntropy final : public Op {
          trains ? context.accumulator(LossInputs::weight) : kNone, bias ? context.input(bias_at) : kNone,
          trains_bias ? context.accumulator(bias_at) : kNone},
         std::move(attrs), Role::gradient);
-    if (context.wants(LossInputs::x)) context.contribute(LossInputs::x, results[0]);
+    if (context.wants(LossInputs::x)) context.contribute(LossInputs::x, results[LossGradOutputs::dx]);
     // Losses that were added before have their own gradients, with the same scale.
     if (context.wants(LossInputs::losses)) context.contribute(LossInputs::losses, context.input(LossInputs::losses));
-    if (trains) context.set_accumulator(LossInputs::weight, results[2]);
+    if (trains) context.set_accumulator(LossInputs::weight, results[LossGradOutputs::accumulator]);
     if (trains_bias) context.set_accumulator(bias_at, results.back());
-    context.replace_output(0, results[1]);
+    context.replace_output(0, results[LossGradOutputs::losses]);
   }
 };
 
@@ -178,9 +178,9 @@ class LinearCrossEntropyGrad final : public Op {
   }
 
   std::vector<Alias> aliases(const Attrs& attrs, int inputs) const override {
-    std::vector<Alias> aliases{{1, LossGradInputs::losses, true}};
+    std::vector<Alias> aliases{{LossGradOutputs::losses, LossGradInputs::losses, true}};
     const bool trains = attrs.integer("train_weight") != 0;
-    if (trains) aliases.push_back({2, LossGradInputs::accumulator, true});
+    if (trains) aliases.push_back({LossGradOutputs::accumulator, LossGradInputs::accumulator, true});
     if (attrs.integer("train_bias") != 0) aliases.push_back({trains ? 3 : 2, inputs - 1, true});
     return aliases;
   }
@@ -190,7 +190,7 @@ class LinearCrossEntropyGrad final : public Op {
   CostClass cost_class() const override { return CostClass::loss_grad; }
   bool by_rows() const override { return true; }
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
-  std::vector<int> rounded_inputs() const override { return {1}; }
+  std::vector<int> rounded_inputs() const override { return {LossInputs::weight}; }
 };
 
 }  // namespace

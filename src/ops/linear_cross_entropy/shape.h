@@ -18,6 +18,10 @@ struct LossInputs {
 struct LossGradInputs {
   enum : int { x, weight, labels, scale, losses, accumulator };
 };
+// The results of the gradient; not every call trains the weight.
+struct LossGradOutputs {
+  enum : int { dx, losses, accumulator };
+};
 
 // Logits of at most `chunk` of the `rows` rows exist at a time, or as many of other rows (sliced.h).
 struct LossShape {
@@ -55,10 +59,10 @@ inline bool takes_narrow_logits(DType x, const Attrs& attrs) {
 }
 
 inline LossShape loss_shape(const OpCall& call) {
-  const LinearShape linear = linear_shape(call.inputs[0], call.inputs[1], call.attrs);
+  const LinearShape linear = linear_shape(call.inputs[LossInputs::x], call.inputs[LossInputs::weight], call.attrs);
   const int64_t chunk = call.attrs.integer("chunk");
   return {linear.rows,
-          call.inputs[2].dims.back(),
+          call.inputs[LossInputs::labels].dims.back(),
           linear.outs,
           linear.ins,
           std::max<int64_t>(1, chunk > 0 ? std::min(chunk, linear.rows) : linear.rows),
@@ -67,7 +71,7 @@ inline LossShape loss_shape(const OpCall& call) {
           call.attrs.integer("shift", 1) != 0,
           call.attrs.integer("bias") != 0,
           call.attrs.integer("hits") != 0,
-          call.inputs[0].dtype != call.inputs[1].dtype,
+          call.inputs[LossInputs::x].dtype != call.inputs[LossInputs::weight].dtype,
           call.attrs.integer("train_bias") != 0,
           call.attrs.text("logits") == "bf16"};
 }

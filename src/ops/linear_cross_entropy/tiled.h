@@ -19,8 +19,8 @@ inline bool cuts_well(int64_t vocabulary) { return vocabulary % 32 == 0 || vocab
 // product and softmax.
 inline bool runs_tiled(const OpCall& call, const DeviceFacts& facts) {
   const LossShape s = loss_shape(call);
-  return facts.capabilities.has(kAmx) && call.inputs[0].dtype == DType::bf16 && s.out_in && s.hidden % 32 == 0 &&
-         cuts_well(s.vocabulary) && !s.bias && call.attrs.real("softcap", 0) == 0;
+  return facts.capabilities.has(kAmx) && call.inputs[LossInputs::x].dtype == DType::bf16 && s.out_in &&
+         s.hidden % 32 == 0 && cuts_well(s.vocabulary) && !s.bias && call.attrs.real("softcap", 0) == 0;
 }
 
 // How a chunk is cut: a cell is one thread's range of the vocabulary, which is processed in blocks. Counts are in tiles
@@ -122,14 +122,15 @@ inline int64_t tiled_scratch(const TiledLoss& cut) {
 }
 
 inline bool runs_sliced(const OpCall& call, const DeviceFacts& facts, bool gradient) {
-  return !runs_tiled(call, facts) && slices_vocabulary(loss_shape(call), call.inputs[0].dtype, facts, gradient);
+  return !runs_tiled(call, facts) &&
+         slices_vocabulary(loss_shape(call), call.inputs[LossInputs::x].dtype, facts, gradient);
 }
 
 // Scratch of the loss on the CPU. With tiles it is also enough for the products of at least one row at a time, in case
 // the system does not let the process use tiles.
 inline int64_t loss_scratch(const OpCall& call, const DeviceFacts& facts, bool gradient) {
   const bool trains = gradient && call.attrs.integer("train_weight") != 0;
-  const DType dtype = call.inputs[0].dtype;
+  const DType dtype = call.inputs[LossInputs::x].dtype;
   LossShape shape = loss_shape(call);
   if (runs_sliced(call, facts, gradient)) return sliced_scratch(shape, dtype, facts, gradient, trains);
   const bool tiled = runs_tiled(call, facts);

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "base/threads.h"
+#include "ops/moe/operands.h"
 #include "ops/moe/route_kernels.h"
 #include "ops/moe/shape.h"
 #include "ops/moe/simd.h"
@@ -13,10 +14,10 @@ namespace {
 constexpr int64_t kTokens = 8;  // grain
 
 std::unique_ptr<CpuKernel> dispatch_kernel(const KernelSpec& spec) {
-  return kernel_of([shape = routed_shape(spec.inputs[1])](const KernelCall& call) {
-    const TensorView& x = call.inputs[0];
+  return kernel_of([shape = routed_shape(spec.inputs[DispatchInputs::rows])](const KernelCall& call) {
+    const TensorView& x = call.inputs[DispatchInputs::x];
     const int64_t bytes = x.dims.back() * dtype_bytes(x.dtype);
-    const int32_t* rows = call.inputs[1].as<int32_t>();
+    const int32_t* rows = call.inputs[DispatchInputs::rows].as<int32_t>();
     std::byte* y = call.outputs[0].as<std::byte>();
     parallel_for(shape.tokens, kTokens, [&](int64_t begin, int64_t end, int) {
       for (int64_t pair = begin * shape.chosen; pair < end * shape.chosen; ++pair)
@@ -33,15 +34,15 @@ size_t residual_input(const KernelSpec& spec) {
 }
 
 std::unique_ptr<CpuKernel> combine_simd(const KernelSpec& spec) {
-  return kernel_of([shape = routed_shape(spec.inputs[1]), weights = weights_input(spec),
+  return kernel_of([shape = routed_shape(spec.inputs[CombineInputs::rows]), weights = weights_input(spec),
                     residual = residual_input(spec)](const KernelCall& call) {
     CombineArrays arrays;
-    arrays.z = call.inputs[0].data;
-    arrays.rows = call.inputs[1].as<int32_t>();
+    arrays.z = call.inputs[CombineInputs::z].data;
+    arrays.rows = call.inputs[CombineInputs::rows].as<int32_t>();
     if (weights) arrays.weights = call.inputs[weights].as<float>();
     if (residual) arrays.residual = call.inputs[residual].data;
     arrays.y = call.outputs[0].data;
-    arrays.dtype = call.inputs[0].dtype;
+    arrays.dtype = call.inputs[CombineInputs::z].dtype;
     arrays.y_dtype = call.outputs[0].dtype;
     arrays.chosen = shape.chosen;
     arrays.width = call.outputs[0].dims.back();
@@ -50,14 +51,14 @@ std::unique_ptr<CpuKernel> combine_simd(const KernelSpec& spec) {
 }
 
 std::unique_ptr<CpuKernel> combine_reference(const KernelSpec& spec) {
-  return kernel_of([shape = routed_shape(spec.inputs[1]), weights = weights_input(spec),
+  return kernel_of([shape = routed_shape(spec.inputs[CombineInputs::rows]), weights = weights_input(spec),
                     residual = residual_input(spec)](const KernelCall& call) {
-    const int32_t* rows = call.inputs[1].as<int32_t>();
+    const int32_t* rows = call.inputs[CombineInputs::rows].as<int32_t>();
     const int64_t width = call.outputs[0].dims.back();
     for (int64_t at = 0; at < shape.tokens * width; ++at) {
       double sum = residual ? read_element(call.inputs[residual], at) : 0;
       for (int64_t pair = at / width * shape.chosen; pair < (at / width + 1) * shape.chosen; ++pair)
-        sum += read_element(call.inputs[0], rows[pair] * width + at % width) *
+        sum += read_element(call.inputs[CombineInputs::z], rows[pair] * width + at % width) *
                (weights ? read_element(call.inputs[weights], pair) : 1);
       write_element(call.outputs[0], at, sum);
     }
@@ -65,36 +66,36 @@ std::unique_ptr<CpuKernel> combine_reference(const KernelSpec& spec) {
 }
 
 std::unique_ptr<CpuKernel> combine_grad_simd(const KernelSpec& spec) {
-  return kernel_of([shape = routed_shape(spec.inputs[2])](const KernelCall& call) {
+  return kernel_of([shape = routed_shape(spec.inputs[CombineGradInputs::rows])](const KernelCall& call) {
     CombineArrays arrays;
-    arrays.dy = call.inputs[0].data;
-    arrays.dy_dtype = call.inputs[0].dtype;
-    arrays.z = call.inputs[1].data;
-    arrays.rows = call.inputs[2].as<int32_t>();
-    arrays.weights = call.inputs[3].as<float>();
-    arrays.dz = call.outputs[0].data;
-    arrays.dweights = call.outputs[1].as<float>();
-    arrays.dtype = call.inputs[1].dtype;
+    arrays.dy = call.inputs[CombineGradInputs::dy].data;
+    arrays.dy_dtype = call.inputs[CombineGradInputs::dy].dtype;
+    arrays.z = call.inputs[CombineGradInputs::z].data;
+    arrays.rows = call.inputs[CombineGradInputs::rows].as<int32_t>();
+    arrays.weights = call.inputs[CombineGradInputs::weights].as<float>();
+    arrays.dz = call.outputs[CombineGradOutputs::dz].data;
+    arrays.dweights = call.outputs[CombineGradOutputs::dweights].as<float>();
+    arrays.dtype = call.inputs[CombineGradInputs::z].dtype;
     arrays.chosen = shape.chosen;
-    arrays.width = call.inputs[0].dims.back();
+    arrays.width = call.inputs[CombineGradInputs::dy].dims.back();
     parallel_for(shape.tokens, kTokens, [&](int64_t begin, int64_t end, int) { combine_tokens(arrays, begin, end); });
   });
 }
 
 std::unique_ptr<CpuKernel> combine_grad_reference(const KernelSpec& spec) {
-  return kernel_of([shape = routed_shape(spec.inputs[2])](const KernelCall& call) {
-    const int32_t* rows = call.inputs[2].as<int32_t>();
-    const int64_t width = call.inputs[0].dims.back();
+  return kernel_of([shape = routed_shape(spec.inputs[CombineGradInputs::rows])](const KernelCall& call) {
+    const int32_t* rows = call.inputs[CombineGradInputs::rows].as<int32_t>();
+    const int64_t width = call.inputs[CombineGradInputs::dy].dims.back();
     for (int64_t pair = 0; pair < shape.pairs(); ++pair) {
-      const double weight = read_element(call.inputs[3], pair);
+      const double weight = read_element(call.inputs[CombineGradInputs::weights], pair);
       double product = 0;
       for (int64_t i = 0; i < width; ++i) {
-        const double dy = read_element(call.inputs[0], pair / shape.chosen * width + i);
+        const double dy = read_element(call.inputs[CombineGradInputs::dy], pair / shape.chosen * width + i);
         const int64_t at = rows[pair] * width + i;
-        product += dy * read_element(call.inputs[1], at);
-        write_element(call.outputs[0], at, weight * dy);
+        product += dy * read_element(call.inputs[CombineGradInputs::z], at);
+        write_element(call.outputs[CombineGradOutputs::dz], at, weight * dy);
       }
-      write_element(call.outputs[1], pair, product);
+      write_element(call.outputs[CombineGradOutputs::dweights], pair, product);
     }
   });
 }

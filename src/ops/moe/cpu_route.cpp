@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/threads.h"
+#include "ops/moe/operands.h"
 #include "ops/moe/route_kernels.h"
 #include "ops/moe/shape.h"
 #include "ops/stream/float_types.h"
@@ -76,14 +77,14 @@ template <typename T>
 void route(const KernelCall& call, const RoutedShape& shape, bool normalised) {
   const T* logits = call.inputs[0].as<T>();
   const int64_t experts = call.inputs[0].dims.back();
-  float* weights = call.outputs[0].as<float>();
-  int32_t* rows = call.outputs[1].as<int32_t>();
+  float* weights = call.outputs[RouteOutputs::weights].as<float>();
+  int32_t* rows = call.outputs[RouteOutputs::rows].as<int32_t>();
   parallel_for(shape.tokens, kTokens, [&](int64_t begin, int64_t end, int) {
     for (int64_t token = begin; token < end; ++token)
       route_token(logits + token * experts, experts, shape.chosen, normalised, weights + token * shape.chosen,
                   rows + token * shape.chosen);
   });
-  sort_pairs(rows, shape.pairs(), call.outputs[2].as<int32_t>(), experts);
+  sort_pairs(rows, shape.pairs(), call.outputs[RouteOutputs::offsets].as<int32_t>(), experts);
 }
 
 // dlogits = p (g - sum p g). p is the softmax over the chosen experts if `normalised`, else over all experts; g is the
@@ -113,26 +114,29 @@ void grad_token(const T* logits, const float* dweights, const int32_t* rows, con
 
 template <typename T>
 void route_grad(const KernelCall& call, const RoutedShape& shape, bool normalised) {
-  const int64_t experts = call.inputs[0].dims.back();
+  const int64_t experts = call.inputs[RouteGradInputs::logits].dims.back();
   parallel_for(shape.tokens, kTokens, [&](int64_t begin, int64_t end, int) {
     for (int64_t token = begin; token < end; ++token)
-      grad_token(call.inputs[0].as<T>() + token * experts, call.inputs[1].as<float>() + token * shape.chosen,
-                 call.inputs[2].as<int32_t>() + token * shape.chosen, call.inputs[3].as<int32_t>(), experts,
-                 shape.chosen, normalised, call.outputs[0].as<T>() + token * experts);
+      grad_token(call.inputs[RouteGradInputs::logits].as<T>() + token * experts,
+                 call.inputs[RouteGradInputs::dweights].as<float>() + token * shape.chosen,
+                 call.inputs[RouteGradInputs::rows].as<int32_t>() + token * shape.chosen,
+                 call.inputs[RouteGradInputs::offsets].as<int32_t>(), experts, shape.chosen, normalised,
+                 call.outputs[0].as<T>() + token * experts);
   });
 }
 
 }  // namespace
 
 std::unique_ptr<CpuKernel> make_route(const KernelSpec& spec) {
-  return kernel_of([shape = routed_shape(spec.outputs[1]), dtype = spec.inputs[0].dtype,
+  return kernel_of([shape = routed_shape(spec.outputs[RouteOutputs::rows]), dtype = spec.inputs[0].dtype,
                     normalised = spec.attrs.integer("normalised") != 0](const KernelCall& call) {
     with_float(dtype, [&](auto type) { route<decltype(type)>(call, shape, normalised); });
   });
 }
 
 std::unique_ptr<CpuKernel> make_route_grad(const KernelSpec& spec) {
-  return kernel_of([shape = routed_shape(spec.inputs[2]), dtype = spec.inputs[0].dtype,
+  return kernel_of([shape = routed_shape(spec.inputs[RouteGradInputs::rows]),
+                    dtype = spec.inputs[RouteGradInputs::logits].dtype,
                     normalised = spec.attrs.integer("normalised") != 0](const KernelCall& call) {
     with_float(dtype, [&](auto type) { route_grad<decltype(type)>(call, shape, normalised); });
   });

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "ir/vjp.h"
+#include "ops/moe/operands.h"
 #include "ops/registry.h"
 #include "ops/stream/operand_rules.h"
 
@@ -61,11 +62,13 @@ class Route final : public Op {
   }
 
   void vjp(VjpContext& context) const override {
-    const ValueId dweights = context.cotangent(0);
+    const ValueId dweights = context.cotangent(RouteOutputs::weights);
     if (dweights == kNone || !context.wants(0)) return;
     context.contribute(
-        0, context.build().call("moe_route_grad", {context.input(0), dweights, context.output(1), context.output(2)},
-                                {{"normalised", context.attrs().integer("normalised")}}, Role::gradient));
+        0, context.build().call(
+               "moe_route_grad",
+               {context.input(0), dweights, context.output(RouteOutputs::rows), context.output(RouteOutputs::offsets)},
+               {{"normalised", context.attrs().integer("normalised")}}, Role::gradient));
   }
 };
 
@@ -77,17 +80,20 @@ class RouteGrad final : public Op {
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 4);
-    require_float(name(), "logits", inputs[0], 2);
+    require_float(name(), "logits", inputs[RouteGradInputs::logits], 2);
     flag(name(), attrs, "normalised");
-    const int64_t experts = experts_of(name(), inputs[0]);
-    HR_CHECK(inputs[0].shape == token_shape(name(), inputs[2], Dim::of(experts)) && !inputs[0].shard,
-             "moe_route_grad: rows of other tokens");
-    require_type(name(), "dweights", inputs[1], Type{DType::f32, inputs[2].shape});
-    require_whole(name(), "offsets", inputs[3], DType::i32, {Dim::of(experts + 1)});
-    return {computed(inputs[0], inputs[0].dtype)};
+    const int64_t experts = experts_of(name(), inputs[RouteGradInputs::logits]);
+    HR_CHECK(
+        inputs[RouteGradInputs::logits].shape == token_shape(name(), inputs[RouteGradInputs::rows], Dim::of(experts)) &&
+            !inputs[RouteGradInputs::logits].shard,
+        "moe_route_grad: rows of other tokens");
+    require_type(name(), "dweights", inputs[RouteGradInputs::dweights],
+                 Type{DType::f32, inputs[RouteGradInputs::rows].shape});
+    require_whole(name(), "offsets", inputs[RouteGradInputs::offsets], DType::i32, {Dim::of(experts + 1)});
+    return {computed(inputs[RouteGradInputs::logits], inputs[RouteGradInputs::logits].dtype)};
   }
 
-  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 0, false}}; }
+  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, RouteGradInputs::logits, false}}; }
 };
 
 // x[..., width], rows -> each token's copies y[..., top_k, width], row by row
@@ -98,18 +104,22 @@ class Dispatch final : public Op {
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
     require_inputs(name(), inputs, 2);
-    require_float(name(), "x", inputs[0], 2);
-    HR_CHECK(inputs[0].shape == token_shape(name(), inputs[1], inputs[0].shape.back()) && !inputs[0].shard,
+    require_float(name(), "x", inputs[DispatchInputs::x], 2);
+    HR_CHECK(inputs[DispatchInputs::x].shape ==
+                     token_shape(name(), inputs[DispatchInputs::rows], inputs[DispatchInputs::x].shape.back()) &&
+                 !inputs[DispatchInputs::x].shard,
              "moe_dispatch: rows of other tokens");
-    return {{inputs[0].dtype, pair_shape(inputs[1], inputs[0].shape.back())}};
+    return {{inputs[DispatchInputs::x].dtype,
+             pair_shape(inputs[DispatchInputs::rows], inputs[DispatchInputs::x].shape.back())}};
   }
 
-  std::vector<int> narrow_inputs(const Attrs&) const override { return {0}; }
+  std::vector<int> narrow_inputs(const Attrs&) const override { return {DispatchInputs::x}; }
 
   void vjp(VjpContext& context) const override {
     const ValueId dy = context.cotangent(0);
-    if (dy == kNone || !context.wants(0)) return;
-    context.contribute(0, context.build().call("moe_combine", {dy, context.input(1)}, {}, Role::gradient));
+    if (dy == kNone || !context.wants(DispatchInputs::x)) return;
+    context.contribute(DispatchInputs::x, context.build().call("moe_combine", {dy, context.input(DispatchInputs::rows)},
+                                                               {}, Role::gradient));
   }
 };
 
@@ -128,11 +138,14 @@ class Combine final : public Op {
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     const bool weighted = flag(name(), attrs, "weighted"), residual = flag(name(), attrs, "residual");
     require_inputs(name(), inputs, 2 + size_t{weighted} + size_t{residual});
-    const Type& z = inputs[0];
+    const Type& z = inputs[CombineInputs::z];
     require_float(name(), "z", z, 3);
-    Type y{residual ? inputs.back().dtype : z.dtype, token_shape(name(), inputs[1], z.shape.back())};
-    HR_CHECK(z.shape == pair_shape(inputs[1], z.shape.back()) && !z.shard, "moe_combine: rows of other tokens");
-    if (weighted) require_type(name(), "weights", inputs[2], Type{DType::f32, inputs[1].shape});
+    Type y{residual ? inputs.back().dtype : z.dtype, token_shape(name(), inputs[CombineInputs::rows], z.shape.back())};
+    HR_CHECK(z.shape == pair_shape(inputs[CombineInputs::rows], z.shape.back()) && !z.shard,
+             "moe_combine: rows of other tokens");
+    if (weighted)
+      require_type(name(), "weights", inputs[CombineInputs::weights],
+                   Type{DType::f32, inputs[CombineInputs::rows].shape});
     if (!residual) return {y};
     require_type(name(), "residual", inputs.back(), y);
     HR_CHECK(y.dtype == DType::f32 || y.dtype == z.dtype, "moe_combine: no {} residual beside {} rows",
@@ -147,7 +160,7 @@ class Combine final : public Op {
 
   Work work(const OpCall& call) const override {
     Work work = Op::work(call);
-    work.flops = 2.0 * static_cast<double>(element_count(call.inputs[0].dims));
+    work.flops = 2.0 * static_cast<double>(element_count(call.inputs[CombineInputs::z].dims));
     return work;
   }
 
@@ -155,24 +168,28 @@ class Combine final : public Op {
     const ValueId dy = context.cotangent(0);
     if (dy == kNone) return;
     const bool weighted = context.attrs().integer("weighted") != 0;
-    const int residual = context.attrs().integer("residual") != 0 ? 2 + int{weighted} : kNone;
+    const int residual = context.attrs().integer("residual") != 0 ? CombineInputs::weights + int{weighted} : kNone;
     if (residual != kNone && context.wants(residual)) context.contribute(residual, dy);
     Builder& build = context.build();
     if (!weighted) {
-      if (!context.wants(0)) return;
-      const DType dtype = build.type(context.input(0)).dtype;
+      if (!context.wants(CombineInputs::z)) return;
+      const DType dtype = build.type(context.input(CombineInputs::z)).dtype;
       const ValueId narrow =
           build.type(dy).dtype == dtype
               ? dy
               : build.call("cast", {dy}, {{"dtype", std::string(dtype_name(dtype))}}, Role::gradient);
-      context.contribute(0, build.call("moe_dispatch", {narrow, context.input(1)}, {}, Role::gradient));
+      context.contribute(CombineInputs::z,
+                         build.call("moe_dispatch", {narrow, context.input(CombineInputs::rows)}, {}, Role::gradient));
       return;
     }
-    if (!context.wants(0) && !context.wants(2)) return;
-    const std::vector<ValueId> results = build.append(
-        "moe_combine_grad", {dy, context.input(0), context.input(1), context.input(2)}, {}, Role::gradient);
-    context.contribute(0, results[0]);
-    context.contribute(2, results[1]);
+    if (!context.wants(CombineInputs::z) && !context.wants(CombineInputs::weights)) return;
+    const std::vector<ValueId> results =
+        build.append("moe_combine_grad",
+                     {dy, context.input(CombineInputs::z), context.input(CombineInputs::rows),
+                      context.input(CombineInputs::weights)},
+                     {}, Role::gradient);
+    context.contribute(CombineInputs::z, results[CombineGradOutputs::dz]);
+    context.contribute(CombineInputs::weights, results[CombineGradOutputs::dweights]);
   }
 };
 
@@ -184,21 +201,24 @@ class CombineGrad final : public Op {
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
     require_inputs(name(), inputs, 4);
-    const Type& z = inputs[1];
+    const Type& z = inputs[CombineGradInputs::z];
     require_float(name(), "z", z, 3);
-    require_float(name(), "dy", inputs[0], 2);
-    HR_CHECK(inputs[0].shape == token_shape(name(), inputs[2], z.shape.back()) &&
-                 z.shape == pair_shape(inputs[2], z.shape.back()) && !z.shard && !inputs[0].shard,
-             "moe_combine_grad: rows of other tokens");
-    require_type(name(), "weights", inputs[3], Type{DType::f32, inputs[2].shape});
-    return {{z.dtype, z.shape}, {DType::f32, inputs[2].shape}};
+    require_float(name(), "dy", inputs[CombineGradInputs::dy], 2);
+    HR_CHECK(
+        inputs[CombineGradInputs::dy].shape == token_shape(name(), inputs[CombineGradInputs::rows], z.shape.back()) &&
+            z.shape == pair_shape(inputs[CombineGradInputs::rows], z.shape.back()) && !z.shard &&
+            !inputs[CombineGradInputs::dy].shard,
+        "moe_combine_grad: rows of other tokens");
+    require_type(name(), "weights", inputs[CombineGradInputs::weights],
+                 Type{DType::f32, inputs[CombineGradInputs::rows].shape});
+    return {{z.dtype, z.shape}, {DType::f32, inputs[CombineGradInputs::rows].shape}};
   }
 
-  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 1, false}}; }
+  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, CombineGradInputs::z, false}}; }
 
   Work work(const OpCall& call) const override {
     Work work = Op::work(call);
-    work.flops = 3.0 * static_cast<double>(element_count(call.inputs[1].dims));
+    work.flops = 3.0 * static_cast<double>(element_count(call.inputs[CombineGradInputs::z].dims));
     return work;
   }
 };

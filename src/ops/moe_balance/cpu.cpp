@@ -25,10 +25,12 @@ float exponentials_of(const T* logits, int64_t experts, float* exponentials) {
 // Adds the counts, the probabilities and the number of the tokens in [begin, end) to `sums`, without padding.
 template <typename T>
 void sum_tokens(const KernelCall& call, int64_t begin, int64_t end, float* sums, float* exponentials) {
-  const int64_t experts = call.inputs[0].dims[2], seq = call.inputs[0].dims[1], chosen = call.inputs[1].dims[2];
-  const T* logits = call.inputs[0].as<T>();
-  const int32_t *rows = call.inputs[1].as<int32_t>(), *offsets = call.inputs[2].as<int32_t>();
-  const int32_t* lengths = call.inputs[3].as<int32_t>();
+  const int64_t experts = call.inputs[BalanceInputs::logits].dims[2], seq = call.inputs[BalanceInputs::logits].dims[1],
+                chosen = call.inputs[BalanceInputs::rows].dims[2];
+  const T* logits = call.inputs[BalanceInputs::logits].as<T>();
+  const int32_t *rows = call.inputs[BalanceInputs::rows].as<int32_t>(),
+                *offsets = call.inputs[BalanceInputs::offsets].as<int32_t>();
+  const int32_t* lengths = call.inputs[BalanceInputs::lengths].as<int32_t>();
   for (int64_t token = begin; token < end; ++token) {
     if (token % seq >= lengths[token / seq]) continue;
     const float total = exponentials_of(logits + token * experts, experts, exponentials);
@@ -86,14 +88,15 @@ void grad_token(const T* logits, const float* by_probability, int64_t experts, T
 
 template <typename T>
 void balance_grad(const KernelCall& call) {
-  const int64_t experts = call.inputs[0].dims[2], seq = call.inputs[0].dims[1];
-  const int32_t* lengths = call.inputs[1].as<int32_t>();
-  const float* by_probability = call.inputs[2].as<float>() + experts;
-  parallel_for(call.inputs[0].dims[0] * seq, kTokens, [&](int64_t begin, int64_t end, int) {
+  const int64_t experts = call.inputs[BalanceGradInputs::logits].dims[2],
+                seq = call.inputs[BalanceGradInputs::logits].dims[1];
+  const int32_t* lengths = call.inputs[BalanceGradInputs::lengths].as<int32_t>();
+  const float* by_probability = call.inputs[BalanceGradInputs::dsums].as<float>() + experts;
+  parallel_for(call.inputs[BalanceGradInputs::logits].dims[0] * seq, kTokens, [&](int64_t begin, int64_t end, int) {
     for (int64_t token = begin; token < end; ++token) {
       T* const dlogits = call.outputs[0].as<T>() + token * experts;
       if (token % seq < lengths[token / seq])
-        grad_token(call.inputs[0].as<T>() + token * experts, by_probability, experts, dlogits);
+        grad_token(call.inputs[BalanceGradInputs::logits].as<T>() + token * experts, by_probability, experts, dlogits);
       else
         std::fill_n(dlogits, experts, static_cast<T>(0.0f));
     }
@@ -101,7 +104,7 @@ void balance_grad(const KernelCall& call) {
 }
 
 std::unique_ptr<CpuKernel> balance_grad_kernel(const KernelSpec& spec) {
-  return kernel_of([dtype = spec.inputs[0].dtype](const KernelCall& call) {
+  return kernel_of([dtype = spec.inputs[BalanceGradInputs::logits].dtype](const KernelCall& call) {
     with_float(dtype, [&](auto type) { balance_grad<decltype(type)>(call); });
   });
 }
@@ -116,8 +119,8 @@ double targets_of(const TensorView& labels) {
 std::unique_ptr<CpuKernel> loss_kernel(const KernelSpec& spec) {
   return kernel_of([coefficient = spec.attrs.real("coefficient"),
                     accumulate = std::string(spec.attrs.text("accumulate", "always"))](const KernelCall& call) {
-    const float* sums = call.inputs[0].as<float>();
-    const int64_t experts = experts_of_balance(call.inputs[0].dims[0]);
+    const float* sums = call.inputs[BalanceLossInputs::sums].as<float>();
+    const int64_t experts = experts_of_balance(call.inputs[BalanceLossInputs::sums].dims[0]);
     const double tokens = static_cast<double>(sums[2 * experts]);
     double product = 0;
     for (int64_t e = 0; e < experts; ++e)
@@ -125,17 +128,18 @@ std::unique_ptr<CpuKernel> loss_kernel(const KernelSpec& spec) {
     const double loss = tokens > 0 ? static_cast<double>(experts) * product / (tokens * tokens) : 0;
     double* losses = call.outputs[0].as<double>();
     if (overwrites(accumulate, call.trip)) std::fill_n(losses, call.outputs[0].count(), 0.0);
-    losses[0] += coefficient * loss * targets_of(call.inputs[1]);
+    losses[0] += coefficient * loss * targets_of(call.inputs[BalanceLossInputs::labels]);
   });
 }
 
 std::unique_ptr<CpuKernel> loss_grad_kernel(const KernelSpec& spec) {
   return kernel_of([coefficient = spec.attrs.real("coefficient")](const KernelCall& call) {
-    const float* sums = call.inputs[0].as<float>();
-    const int64_t experts = experts_of_balance(call.inputs[0].dims[0]);
+    const float* sums = call.inputs[BalanceLossGradInputs::sums].as<float>();
+    const int64_t experts = experts_of_balance(call.inputs[BalanceLossGradInputs::sums].dims[0]);
     const double tokens = static_cast<double>(sums[2 * experts]);
-    const double factor = tokens > 0 ? static_cast<double>(call.inputs[2].as<float>()[0]) * targets_of(call.inputs[1]) *
-                                           coefficient * static_cast<double>(experts) / (tokens * tokens)
+    const double factor = tokens > 0 ? static_cast<double>(call.inputs[BalanceLossGradInputs::scale].as<float>()[0]) *
+                                           targets_of(call.inputs[BalanceLossGradInputs::labels]) * coefficient *
+                                           static_cast<double>(experts) / (tokens * tokens)
                                      : 0;
     float* dsums = call.outputs[0].as<float>();
     std::fill_n(dsums, balance_length(experts), 0.0f);

@@ -5,8 +5,9 @@
 namespace headroom {
 
 void register_moe_balance_cpu_scratch(ScratchRules& rules) {
-  rules.add("moe_balance",
-            [](const OpCall& call, const DeviceFacts&) { return balance_scratch_bytes(call.inputs[0].dims[2]); });
+  rules.add("moe_balance", [](const OpCall& call, const DeviceFacts&) {
+    return balance_scratch_bytes(call.inputs[BalanceInputs::logits].dims[2]);
+  });
 }
 
 }  // namespace headroom

@@ -46,20 +46,22 @@ std::unique_ptr<CudaKernel> make_balance(const KernelSpec& spec, const CudaConte
 }
 
 std::unique_ptr<CudaKernel> make_balance_grad(const KernelSpec& spec, const CudaContext&) {
-  return cuda_kernel_of([of = tokens_of(spec.inputs[0]), type = float_type(spec.inputs[0].dtype)](
-                            const KernelCall& call, CudaStream stream) {
-    cuda::BalanceTokens own = of;
-    own.logits = call.inputs[0].data;
-    own.lengths = call.inputs[1].as<int32_t>();
-    cuda::launch_balance_grad(type, own, call.inputs[2].as<float>(), call.outputs[0].data, stream);
-  });
+  return cuda_kernel_of(
+      [of = tokens_of(spec.inputs[BalanceGradInputs::logits]),
+       type = float_type(spec.inputs[BalanceGradInputs::logits].dtype)](const KernelCall& call, CudaStream stream) {
+        cuda::BalanceTokens own = of;
+        own.logits = call.inputs[BalanceGradInputs::logits].data;
+        own.lengths = call.inputs[BalanceGradInputs::lengths].as<int32_t>();
+        cuda::launch_balance_grad(type, own, call.inputs[BalanceGradInputs::dsums].as<float>(), call.outputs[0].data,
+                                  stream);
+      });
 }
 
 cuda::BalanceLossArgs loss_args(const KernelSpec& spec) {
   cuda::BalanceLossArgs args;
-  args.experts = static_cast<int32_t>(experts_of_balance(spec.inputs[0].dims[0]));
-  args.count = count_of(spec.inputs[1]);
-  args.sequence = spec.inputs[1].dims[1];
+  args.experts = static_cast<int32_t>(experts_of_balance(spec.inputs[BalanceLossInputs::sums].dims[0]));
+  args.count = count_of(spec.inputs[BalanceLossInputs::labels]);
+  args.sequence = spec.inputs[BalanceLossInputs::labels].dims[1];
   args.coefficient = spec.attrs.real("coefficient");
   return args;
 }
@@ -69,8 +71,8 @@ std::unique_ptr<CudaKernel> make_loss(const KernelSpec& spec, const CudaContext&
       [args = loss_args(spec), length = count_of(spec.outputs[0]),
        accumulate = std::string(spec.attrs.text("accumulate", "always"))](const KernelCall& call, CudaStream stream) {
         cuda::BalanceLossArgs own = args;
-        own.sums = call.inputs[0].as<float>();
-        own.labels = call.inputs[1].as<int32_t>();
+        own.sums = call.inputs[BalanceLossInputs::sums].as<float>();
+        own.labels = call.inputs[BalanceLossInputs::labels].as<int32_t>();
         cuda::launch_balance_loss(own, call.outputs[0].as<double>(), length, overwrites(accumulate, call.trip), stream);
       });
 }
@@ -78,9 +80,10 @@ std::unique_ptr<CudaKernel> make_loss(const KernelSpec& spec, const CudaContext&
 std::unique_ptr<CudaKernel> make_loss_grad(const KernelSpec& spec, const CudaContext&) {
   return cuda_kernel_of([args = loss_args(spec)](const KernelCall& call, CudaStream stream) {
     cuda::BalanceLossArgs own = args;
-    own.sums = call.inputs[0].as<float>();
-    own.labels = call.inputs[1].as<int32_t>();
-    cuda::launch_balance_loss_grad(own, call.inputs[2].as<float>(), call.outputs[0].as<float>(), stream);
+    own.sums = call.inputs[BalanceLossGradInputs::sums].as<float>();
+    own.labels = call.inputs[BalanceLossGradInputs::labels].as<int32_t>();
+    cuda::launch_balance_loss_grad(own, call.inputs[BalanceLossGradInputs::scale].as<float>(),
+                                   call.outputs[0].as<float>(), stream);
   });
 }
 

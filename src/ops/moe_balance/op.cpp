@@ -109,17 +109,17 @@ class BalanceGrad final : public Op {
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
     require_inputs(name(), inputs, 3);
-    const int64_t experts = experts_of(name(), inputs[0]);
-    require_lengths(name(), inputs[1], inputs[0]);
-    require_type(name(), "dsums", inputs[2], sums_type(experts));
-    return {computed(inputs[0], inputs[0].dtype)};
+    const int64_t experts = experts_of(name(), inputs[BalanceGradInputs::logits]);
+    require_lengths(name(), inputs[BalanceGradInputs::lengths], inputs[BalanceGradInputs::logits]);
+    require_type(name(), "dsums", inputs[BalanceGradInputs::dsums], sums_type(experts));
+    return {computed(inputs[BalanceGradInputs::logits], inputs[BalanceGradInputs::logits].dtype)};
   }
 
-  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 0, false}}; }
+  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, BalanceGradInputs::logits, false}}; }
 
   Work work(const OpCall& call) const override {
     Work work = Op::work(call);
-    work.flops = 8.0 * static_cast<double>(element_count(call.inputs[0].dims));
+    work.flops = 8.0 * static_cast<double>(element_count(call.inputs[BalanceGradInputs::logits].dims));
     return work;
   }
 };
@@ -134,25 +134,32 @@ class BalanceLoss final : public BalanceOp {
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 4);
-    experts_of_sums(name(), inputs[0]);
+    experts_of_sums(name(), inputs[BalanceLossInputs::sums]);
     require_coefficient(name(), attrs);
     require_accumulate(name(), attrs);
-    HR_CHECK(inputs[1].dtype == DType::i32 && inputs[1].shape.size() == 2, "moe_balance_loss: labels are i32[b, s]");
-    HR_CHECK(inputs[2].dtype == DType::f64 && inputs[2].shape.size() == 1, "moe_balance_loss: losses are f64[n]");
-    require_whole(name(), "scale", inputs[3], DType::f32, {Dim::of(1)});
-    return {inputs[2]};
+    HR_CHECK(
+        inputs[BalanceLossInputs::labels].dtype == DType::i32 && inputs[BalanceLossInputs::labels].shape.size() == 2,
+        "moe_balance_loss: labels are i32[b, s]");
+    HR_CHECK(
+        inputs[BalanceLossInputs::losses].dtype == DType::f64 && inputs[BalanceLossInputs::losses].shape.size() == 1,
+        "moe_balance_loss: losses are f64[n]");
+    require_whole(name(), "scale", inputs[BalanceLossInputs::scale], DType::f32, {Dim::of(1)});
+    return {inputs[BalanceLossInputs::losses]};
   }
 
-  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 2, true}}; }
+  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, BalanceLossInputs::losses, true}}; }
   bool spans_batch() const override { return true; }
   void leave_training(std::vector<int32_t>&, Attrs& attrs) const override { attrs.set("coefficient", 0.0); }
 
   // A part of the loss, which is the root of differentiation: its weight is `scale`, whatever the cotangent.
   void vjp(VjpContext& context) const override {
-    if (!context.wants(0)) return;
+    if (!context.wants(BalanceLossInputs::sums)) return;
     context.contribute(
-        0, context.build().call("moe_balance_loss_grad", {context.input(0), context.input(1), context.input(3)},
-                                {{"coefficient", context.attrs().real("coefficient")}}, Role::gradient));
+        BalanceLossInputs::sums,
+        context.build().call("moe_balance_loss_grad",
+                             {context.input(BalanceLossInputs::sums), context.input(BalanceLossInputs::labels),
+                              context.input(BalanceLossInputs::scale)},
+                             {{"coefficient", context.attrs().real("coefficient")}}, Role::gradient));
   }
 };
 
@@ -164,11 +171,12 @@ class BalanceLossGrad final : public BalanceOp {
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 3);
-    const int64_t experts = experts_of_sums(name(), inputs[0]);
+    const int64_t experts = experts_of_sums(name(), inputs[BalanceLossGradInputs::sums]);
     require_coefficient(name(), attrs);
-    HR_CHECK(inputs[1].dtype == DType::i32 && inputs[1].shape.size() == 2,
+    HR_CHECK(inputs[BalanceLossGradInputs::labels].dtype == DType::i32 &&
+                 inputs[BalanceLossGradInputs::labels].shape.size() == 2,
              "moe_balance_loss_grad: labels are i32[b, s]");
-    require_whole(name(), "scale", inputs[2], DType::f32, {Dim::of(1)});
+    require_whole(name(), "scale", inputs[BalanceLossGradInputs::scale], DType::f32, {Dim::of(1)});
     return {sums_type(experts)};
   }
 };

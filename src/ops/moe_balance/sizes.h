@@ -9,9 +9,18 @@ namespace headroom {
 constexpr int64_t balance_length(int64_t experts) { return 2 * experts + 1; }
 constexpr int64_t experts_of_balance(int64_t length) { return (length - 1) / 2; }
 
-// The inputs of a call of moe_balance.
+// The inputs of moe_balance, moe_balance_grad, moe_balance_loss and moe_balance_loss_grad.
 struct BalanceInputs {
   enum : int { logits, rows, offsets, lengths, sums };
+};
+struct BalanceGradInputs {
+  enum : int { logits, lengths, dsums };
+};
+struct BalanceLossInputs {
+  enum : int { sums, labels, losses, scale };
+};
+struct BalanceLossGradInputs {
+  enum : int { sums, labels, scale };
 };
 
 // Tokens are summed in this many parts, for any number of threads.

@@ -27,20 +27,21 @@ void each_expert(const int32_t* offsets, const ExpertShape& shape, const Body& b
 class RowsKernel final : public CpuKernel {
  public:
   RowsKernel(const KernelSpec& spec, const MatmulSpec& product, TileKernel kernel, int threads)
-      : shape_(expert_shape(spec.inputs[0], spec.inputs[1])), product_(product), kernel_(kernel), threads_(threads) {}
+      : shape_(rows_shape(spec.call())), product_(product), kernel_(kernel), threads_(threads) {}
 
   void run(const KernelCall& call) const override {
     MatmulSpec product = product_;
-    each_expert(call.inputs[2].as<int32_t>(), shape_, [&](int64_t expert, int64_t first, int64_t rows) {
-      if (rows == 0) return;
-      product.size.rows = rows;
-      const int64_t to = first * product.size.cols;
-      const void* addend = product.addend ? at(call.inputs[3], to) : nullptr;
-      run_blocked_matmul(
-          product, kernel_, threads_,
-          {at(call.inputs[0], first * product.size.depth), at(call.inputs[1], expert * shape_.outs * shape_.ins),
-           at(call.outputs[0], to), nullptr, addend, call.scratch.data()});
-    });
+    each_expert(call.inputs[ExpertInputs::offsets].as<int32_t>(), shape_,
+                [&](int64_t expert, int64_t first, int64_t rows) {
+                  if (rows == 0) return;
+                  product.size.rows = rows;
+                  const int64_t to = first * product.size.cols;
+                  const void* addend = product.addend ? at(call.inputs[ExpertInputs::addend], to) : nullptr;
+                  run_blocked_matmul(product, kernel_, threads_,
+                                     {at(call.inputs[ExpertInputs::rows], first * product.size.depth),
+                                      at(call.inputs[ExpertInputs::weight], expert * shape_.outs * shape_.ins),
+                                      at(call.outputs[0], to), nullptr, addend, call.scratch.data()});
+                });
   }
 
  private:
@@ -53,7 +54,7 @@ class RowsKernel final : public CpuKernel {
 class WeightGradientKernel final : public CpuKernel {
  public:
   WeightGradientKernel(const KernelSpec& spec, TileKernel kernel, int threads)
-      : shape_(expert_shape(spec.inputs[0], spec.inputs[3])),
+      : shape_(gradient_shape(spec.call())),
         product_(expert_dw_product(spec.call(), 1, true)),
         accumulate_(spec.attrs.text("accumulate", "always")),
         kernel_(kernel),
@@ -62,17 +63,19 @@ class WeightGradientKernel final : public CpuKernel {
   void run(const KernelCall& call) const override {
     MatmulSpec product = product_;
     product.addend = !overwrites(accumulate_, call.trip);
-    each_expert(call.inputs[2].as<int32_t>(), shape_, [&](int64_t expert, int64_t first, int64_t rows) {
-      float* sums = call.outputs[0].as<float>() + expert * shape_.outs * shape_.ins;
-      if (rows == 0) {
-        if (!product.addend) clear(sums);
-        return;
-      }
-      product.size.depth = rows;
-      run_blocked_matmul(product, kernel_, threads_,
-                         {at(call.inputs[1], first * shape_.outs), at(call.inputs[0], first * shape_.ins), sums,
-                          nullptr, sums, call.scratch.data()});
-    });
+    each_expert(
+        call.inputs[ExpertGradInputs::offsets].as<int32_t>(), shape_, [&](int64_t expert, int64_t first, int64_t rows) {
+          float* sums = call.outputs[0].as<float>() + expert * shape_.outs * shape_.ins;
+          if (rows == 0) {
+            if (!product.addend) clear(sums);
+            return;
+          }
+          product.size.depth = rows;
+          run_blocked_matmul(
+              product, kernel_, threads_,
+              {at(call.inputs[ExpertGradInputs::dy], first * shape_.outs),
+               at(call.inputs[ExpertGradInputs::x], first * shape_.ins), sums, nullptr, sums, call.scratch.data()});
+        });
   }
 
  private:
@@ -105,7 +108,7 @@ TileOffer offer_within(const MatmulSpec& most, const KernelSpec& spec, const Dev
 template <TileMaker make, auto Product>
 KernelOffer make_rows(const KernelSpec& spec, const DeviceFacts& facts) {
   if (spec.attrs.integer("batch_invariant") != 0) return {nullptr, "sums in an order that depends on the rows"};
-  const MatmulSpec most = Product(spec.call(), expert_shape(spec.inputs[0], spec.inputs[1]).rows);
+  const MatmulSpec most = Product(spec.call(), rows_shape(spec.call()).rows);
   TileOffer offer = offer_within<make>(most, spec, facts);
   if (!offer.refusal.empty()) return {nullptr, std::move(offer.refusal)};
   return {std::make_unique<RowsKernel>(spec, most, offer.kernel, facts.threads), {}};
@@ -113,7 +116,7 @@ KernelOffer make_rows(const KernelSpec& spec, const DeviceFacts& facts) {
 
 template <TileMaker make>
 KernelOffer make_weight_gradient(const KernelSpec& spec, const DeviceFacts& facts) {
-  const MatmulSpec most = expert_dw_product(spec.call(), expert_shape(spec.inputs[0], spec.inputs[3]).rows, true);
+  const MatmulSpec most = expert_dw_product(spec.call(), gradient_shape(spec.call()).rows, true);
   TileOffer offer = offer_within<make>(most, spec, facts);
   if (!offer.refusal.empty()) return {nullptr, std::move(offer.refusal)};
   return {std::make_unique<WeightGradientKernel>(spec, offer.kernel, facts.threads), {}};
@@ -127,39 +130,43 @@ double rounded_to(DType dtype, double number) {
 // y or dx by plain loops; `forward` says which.
 template <bool forward>
 std::unique_ptr<CpuKernel> rows_reference(const KernelSpec& spec) {
-  const bool addend = spec.attrs.integer("addend") != 0, rounds = spec.inputs[0].dtype != spec.inputs[1].dtype;
-  return kernel_of([shape = expert_shape(spec.inputs[0], spec.inputs[1]), addend, rounds,
-                    dtype = spec.inputs[0].dtype](const KernelCall& call) {
+  const bool addend = spec.attrs.integer("addend") != 0,
+             rounds = spec.inputs[ExpertInputs::rows].dtype != spec.inputs[ExpertInputs::weight].dtype;
+  return kernel_of([shape = rows_shape(spec.call()), addend, rounds,
+                    dtype = spec.inputs[ExpertInputs::rows].dtype](const KernelCall& call) {
     const int64_t cols = forward ? shape.outs : shape.ins, depth = forward ? shape.ins : shape.outs;
-    each_expert(call.inputs[2].as<int32_t>(), shape, [&](int64_t expert, int64_t first, int64_t rows) {
-      const int64_t matrix = expert * shape.outs * shape.ins;
-      for (int64_t i = first * cols; i < (first + rows) * cols; ++i) {
-        double sum = addend ? read_element(call.inputs[3], i) : 0;
-        for (int64_t k = 0; k < depth; ++k) {
-          const int64_t weight = matrix + (forward ? i % cols * shape.ins + k : k * shape.ins + i % cols);
-          const double factor = read_element(call.inputs[1], weight);
-          sum += read_element(call.inputs[0], i / cols * depth + k) * (rounds ? rounded_to(dtype, factor) : factor);
-        }
-        write_element(call.outputs[0], i, sum);
-      }
-    });
+    each_expert(call.inputs[ExpertInputs::offsets].as<int32_t>(), shape,
+                [&](int64_t expert, int64_t first, int64_t rows) {
+                  const int64_t matrix = expert * shape.outs * shape.ins;
+                  for (int64_t i = first * cols; i < (first + rows) * cols; ++i) {
+                    double sum = addend ? read_element(call.inputs[ExpertInputs::addend], i) : 0;
+                    for (int64_t k = 0; k < depth; ++k) {
+                      const int64_t weight = matrix + (forward ? i % cols * shape.ins + k : k * shape.ins + i % cols);
+                      const double factor = read_element(call.inputs[ExpertInputs::weight], weight);
+                      sum += read_element(call.inputs[ExpertInputs::rows], i / cols * depth + k) *
+                             (rounds ? rounded_to(dtype, factor) : factor);
+                    }
+                    write_element(call.outputs[0], i, sum);
+                  }
+                });
   });
 }
 
 std::unique_ptr<CpuKernel> weight_gradient_reference(const KernelSpec& spec) {
-  return kernel_of([shape = expert_shape(spec.inputs[0], spec.inputs[3]),
+  return kernel_of([shape = gradient_shape(spec.call()),
                     accumulate = std::string(spec.attrs.text("accumulate", "always"))](const KernelCall& call) {
     const bool overwrite = overwrites(accumulate, call.trip);
-    each_expert(call.inputs[2].as<int32_t>(), shape, [&](int64_t expert, int64_t first, int64_t rows) {
-      for (int64_t i = 0; i < shape.outs * shape.ins; ++i) {
-        const int64_t to = expert * shape.outs * shape.ins + i;
-        double sum = overwrite ? 0 : read_element(call.outputs[0], to);
-        for (int64_t row = first; row < first + rows; ++row)
-          sum += read_element(call.inputs[1], row * shape.outs + i / shape.ins) *
-                 read_element(call.inputs[0], row * shape.ins + i % shape.ins);
-        write_element(call.outputs[0], to, sum);
-      }
-    });
+    each_expert(call.inputs[ExpertGradInputs::offsets].as<int32_t>(), shape,
+                [&](int64_t expert, int64_t first, int64_t rows) {
+                  for (int64_t i = 0; i < shape.outs * shape.ins; ++i) {
+                    const int64_t to = expert * shape.outs * shape.ins + i;
+                    double sum = overwrite ? 0 : read_element(call.outputs[0], to);
+                    for (int64_t row = first; row < first + rows; ++row)
+                      sum += read_element(call.inputs[ExpertGradInputs::dy], row * shape.outs + i / shape.ins) *
+                             read_element(call.inputs[ExpertGradInputs::x], row * shape.ins + i % shape.ins);
+                    write_element(call.outputs[0], to, sum);
+                  }
+                });
   });
 }
 

@@ -6,13 +6,13 @@ namespace headroom {
 
 void register_moe_linear_cpu_scratch(ScratchRules& rules) {
   rules.add("expert_linear", [](const OpCall& call, const DeviceFacts& facts) {
-    return expert_scratch(expert_product(call, expert_shape(call.inputs[0], call.inputs[1]).rows), facts);
+    return expert_scratch(expert_product(call, rows_shape(call).rows), facts);
   });
   rules.add("expert_linear_dx", [](const OpCall& call, const DeviceFacts& facts) {
-    return expert_scratch(expert_dx_product(call, expert_shape(call.inputs[0], call.inputs[1]).rows), facts);
+    return expert_scratch(expert_dx_product(call, rows_shape(call).rows), facts);
   });
   rules.add("expert_linear_dw", [](const OpCall& call, const DeviceFacts& facts) {
-    return expert_scratch(expert_dw_product(call, expert_shape(call.inputs[0], call.inputs[3]).rows, true), facts);
+    return expert_scratch(expert_dw_product(call, gradient_shape(call).rows, true), facts);
   });
 }
 

@@ -12,7 +12,7 @@ using cuda::ExpertProduct;
 
 // For y of (x, w, offsets [, addend]), dx of (dy, w, offsets [, addend]) or acc of (x, dy, offsets, acc).
 ExpertShape shape_of(const KernelSpec& spec, ExpertProduct product) {
-  return expert_shape(spec.inputs[0], spec.inputs[product == ExpertProduct::weight_gradient ? 3 : 1]);
+  return product == ExpertProduct::weight_gradient ? gradient_shape(spec.call()) : rows_shape(spec.call());
 }
 
 // The arguments without the addresses.
@@ -23,7 +23,7 @@ cuda::ExpertArgs args_of(const KernelSpec& spec, ExpertProduct product) {
            shape.outs, shape.ins);
   cuda::ExpertArgs args;
   args.product = product;
-  args.type = float_type(spec.inputs[0].dtype);
+  args.type = float_type(spec.inputs.front().dtype);
   args.result_type = float_type(spec.outputs[0].dtype);
   args.experts = static_cast<int32_t>(shape.experts);
   args.outs = static_cast<int32_t>(shape.outs);
@@ -33,11 +33,17 @@ cuda::ExpertArgs args_of(const KernelSpec& spec, ExpertProduct product) {
 }
 
 void set_addresses(cuda::ExpertArgs& args, const KernelCall& call, bool adds) {
-  const bool weight = args.product == ExpertProduct::weight_gradient;
-  args.wide = call.inputs[weight ? 1 : 0].data;
-  args.other = call.inputs[weight ? 0 : 1].data;
-  args.offsets = call.inputs[2].as<int32_t>();
-  if (adds) args.addend = call.inputs[3].data;
+  if (args.product == ExpertProduct::weight_gradient) {
+    args.wide = call.inputs[ExpertGradInputs::dy].data;
+    args.other = call.inputs[ExpertGradInputs::x].data;
+    args.offsets = call.inputs[ExpertGradInputs::offsets].as<int32_t>();
+    if (adds) args.addend = call.inputs[ExpertGradInputs::accumulator].data;
+  } else {
+    args.wide = call.inputs[ExpertInputs::rows].data;
+    args.other = call.inputs[ExpertInputs::weight].data;
+    args.offsets = call.inputs[ExpertInputs::offsets].as<int32_t>();
+    if (adds) args.addend = call.inputs[ExpertInputs::addend].data;
+  }
   args.result = call.outputs[0].data;
 }
 
@@ -45,12 +51,14 @@ using Launch = void (*)(const cuda::ExpertArgs& args, CudaStream stream);
 
 // f32 weights for bf16 rows are first rounded, into the scratch.
 CudaOffer offer_of(const KernelSpec& spec, const CudaContext& context, ExpertProduct product, Launch launch) {
-  const bool rounds = product != ExpertProduct::weight_gradient && spec.inputs[0].dtype != spec.inputs[1].dtype;
+  const bool rounds = product != ExpertProduct::weight_gradient &&
+                      spec.inputs[ExpertInputs::rows].dtype != spec.inputs[ExpertInputs::weight].dtype;
   const bool addend = product == ExpertProduct::weight_gradient || spec.attrs.integer("addend") != 0;
-  return {cuda_kernel_of([args = args_of(spec, product), launch, rounds, addend, weights = count_of(spec.inputs[1]),
-                          multiprocessors = context.multiprocessors,
-                          carried = spec.attrs.text("accumulate", "always") == "carried"](const KernelCall& call,
-                                                                                          CudaStream stream) {
+  return {
+      cuda_kernel_of(
+          [args = args_of(spec, product), launch, rounds, addend, weights = count_of(spec.inputs[ExpertInputs::weight]),
+           multiprocessors = context.multiprocessors,
+           carried = spec.attrs.text("accumulate", "always") == "carried"](const KernelCall& call, CudaStream stream) {
             cuda::ExpertArgs own = args;
             set_addresses(own, call, addend && !(carried && call.trip == 0));
             if (rounds) {
@@ -60,7 +68,7 @@ CudaOffer offer_of(const KernelSpec& spec, const CudaContext& context, ExpertPro
             }
             launch(own, stream);
           }),
-          {}};
+      {}};
 }
 
 template <ExpertProduct product>
@@ -73,14 +81,14 @@ CudaOffer make_mma(const KernelSpec& spec, const CudaContext& context) {
   const ExpertShape shape = shape_of(spec, product);
   const int64_t wide = product == ExpertProduct::forward ? shape.ins : shape.outs;  // elements of a row of x or dy
   std::string refusal =
-      mma_product_refusal(context, cuda::expert_mma_shared(), spec.inputs[0].dtype, {wide, shape.ins});
+      mma_product_refusal(context, cuda::expert_mma_shared(), spec.inputs[ExpertInputs::rows].dtype, {wide, shape.ins});
   if (!refusal.empty()) return {nullptr, std::move(refusal)};
   return offer_of(spec, context, product, cuda::launch_expert_mma);
 }
 
 // As on the CPU: the weights are read once, in memory order.
 CudaOffer make_few_rows(const KernelSpec& spec, const CudaContext& context) {
-  const std::vector<int64_t>& dims = spec.inputs[0].dims;
+  const std::vector<int64_t>& dims = spec.inputs[ExpertInputs::rows].dims;
   const int64_t rows = element_count(dims) / dims.back(),
                 tokens = dims.size() < 2 ? rows : rows / dims[dims.size() - 2];
   if (tokens > 8) return {nullptr, "more than eight tokens"};

@@ -8,7 +8,9 @@ void register_moe_linear_cuda_scratch(ScratchRules& rules) {
   // A copy of all experts' f32 weights in bf16, if they are rounded.
   for (const char* op : {"expert_linear", "expert_linear_dx"})
     rules.add(op, [](const OpCall& call, const DeviceFacts&) {
-      return call.inputs[1].dtype == call.inputs[0].dtype ? 0 : element_count(call.inputs[1].dims) * 2;
+      return call.inputs[ExpertInputs::weight].dtype == call.inputs[ExpertInputs::rows].dtype
+                 ? 0
+                 : element_count(call.inputs[ExpertInputs::weight].dims) * 2;
     });
 }
 

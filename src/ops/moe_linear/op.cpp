@@ -46,9 +46,8 @@ OperandNames with_addend(OperandNames names, const Attrs& attrs) {
   return names;
 }
 
-// One expert's product with its mean share of the rows of `wide`.
-ProductShape mean_product(const ConcreteType& wide, const ConcreteType& weight) {
-  const ExpertShape shape = expert_shape(wide, weight);
+// One expert's product with its mean share of the rows.
+ProductShape mean_product(const ExpertShape& shape) {
   return {std::max<int64_t>(1, shape.rows / shape.experts), shape.outs, shape.ins};
 }
 
@@ -71,54 +70,60 @@ class ExpertLinear final : public Op {
     return with_addend({"x", "weight", "offsets"}, attrs);
   }
   Product product() const override { return {ProductPart::output, ProductMatrices::experts}; }
-  ProductShape product_shape(const OpCall& call) const override { return mean_product(call.inputs[0], call.inputs[1]); }
+  ProductShape product_shape(const OpCall& call) const override { return mean_product(rows_shape(call)); }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     const bool addend = flag(name(), attrs, "addend");
     flag(name(), attrs, "batch_invariant");
     require_inputs(name(), inputs, 3 + size_t{addend});
-    check_operands(name(), inputs[0], inputs[1], inputs[2]);
-    const Type y = replace_last(name(), inputs[0], inputs[1].shape[2], inputs[1].shape[1], attrs);
-    if (addend) require_type(name(), "addend", inputs[3], y);
+    check_operands(name(), inputs[ExpertInputs::rows], inputs[ExpertInputs::weight], inputs[ExpertInputs::offsets]);
+    const Type y = replace_last(name(), inputs[ExpertInputs::rows], inputs[ExpertInputs::weight].shape[2],
+                                inputs[ExpertInputs::weight].shape[1], attrs);
+    if (addend) require_type(name(), "addend", inputs[ExpertInputs::addend], y);
     return {y};
   }
 
   std::vector<Alias> aliases(const Attrs& attrs, int inputs) const override { return onto_addend(attrs, inputs); }
-  Work work(const OpCall& call) const override {
-    return product_work(call, expert_shape(call.inputs[0], call.inputs[1]), 1);
-  }
+  Work work(const OpCall& call) const override { return product_work(call, rows_shape(call), ExpertInputs::weight); }
   CostClass cost_class() const override { return CostClass::gemm; }
   RecomputeClass recompute_class() const override { return RecomputeClass::linear; }
-  std::vector<int> narrow_inputs(const Attrs&) const override { return {0, 1}; }
-  std::vector<int> rounded_inputs() const override { return {1}; }
+  std::vector<int> narrow_inputs(const Attrs&) const override { return {ExpertInputs::rows, ExpertInputs::weight}; }
+  std::vector<int> rounded_inputs() const override { return {ExpertInputs::weight}; }
   std::string_view narrow_dtype(const Attrs&) const override { return "bf16"; }
 
   void vjp(VjpContext& context) const override {
     ValueId dy = context.cotangent(0);
-    if (dy != kNone && context.attrs().integer("addend") != 0 && context.wants(3)) context.contribute(3, dy);
-    HR_CHECK(context.trains(1) || !context.wants(1), "expert_linear: no gradient for a weight that is computed");
-    if (dy == kNone || (!context.trains(1) && !context.wants(0))) return;
-    const DType dtype = context.build().type(context.input(0)).dtype;
+    if (dy != kNone && context.attrs().integer("addend") != 0 && context.wants(ExpertInputs::addend))
+      context.contribute(ExpertInputs::addend, dy);
+    HR_CHECK(context.trains(ExpertInputs::weight) || !context.wants(ExpertInputs::weight),
+             "expert_linear: no gradient for a weight that is computed");
+    if (dy == kNone || (!context.trains(ExpertInputs::weight) && !context.wants(ExpertInputs::rows))) return;
+    const DType dtype = context.build().type(context.input(ExpertInputs::rows)).dtype;
     if (context.build().type(dy).dtype != dtype)
       dy = context.build().call("cast", {dy}, {{"dtype", std::string(dtype_name(dtype))}}, Role::gradient);
-    if (context.trains(1))
+    if (context.trains(ExpertInputs::weight))
       context.set_accumulator(
-          1, context.build().call("expert_linear_dw", {context.input(0), dy, context.input(2), context.accumulator(1)},
-                                  {{"accumulate", std::string(context.accumulate(1))}}, Role::gradient));
-    if (context.wants(0)) pass_on(context, dy);
+          ExpertInputs::weight,
+          context.build().call("expert_linear_dw",
+                               {context.input(ExpertInputs::rows), dy, context.input(ExpertInputs::offsets),
+                                context.accumulator(ExpertInputs::weight)},
+                               {{"accumulate", std::string(context.accumulate(ExpertInputs::weight))}},
+                               Role::gradient));
+    if (context.wants(ExpertInputs::rows)) pass_on(context, dy);
   }
 
  private:
   static void pass_on(VjpContext& context, ValueId dy) {
-    const ValueId addend = context.addend(0);
+    const ValueId addend = context.addend(ExpertInputs::rows);
     Attrs attrs;
     if (addend != kNone) attrs.set("addend", int64_t{1});
-    const ValueId dx = context.build().call("expert_linear_dx", {dy, context.input(1), context.input(2), addend},
-                                            std::move(attrs), Role::gradient);
+    const ValueId dx = context.build().call(
+        "expert_linear_dx", {dy, context.input(ExpertInputs::weight), context.input(ExpertInputs::offsets), addend},
+        std::move(attrs), Role::gradient);
     if (addend != kNone)
-      context.set_total(0, dx);
+      context.set_total(ExpertInputs::rows, dx);
     else
-      context.contribute(0, dx);
+      context.contribute(ExpertInputs::rows, dx);
   }
 };
 
@@ -130,24 +135,23 @@ class ExpertLinearDx final : public Op {
     return with_addend({"dy", "weight", "offsets"}, attrs);
   }
   Product product() const override { return {ProductPart::input_gradient, ProductMatrices::experts}; }
-  ProductShape product_shape(const OpCall& call) const override { return mean_product(call.inputs[0], call.inputs[1]); }
+  ProductShape product_shape(const OpCall& call) const override { return mean_product(rows_shape(call)); }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     const bool addend = flag(name(), attrs, "addend");
     require_inputs(name(), inputs, 3 + size_t{addend});
-    check_operands(name(), inputs[0], inputs[1], inputs[2]);
-    const Type dx = replace_last(name(), inputs[0], inputs[1].shape[1], inputs[1].shape[2], attrs);
-    if (addend) require_type(name(), "addend", inputs[3], dx);
+    check_operands(name(), inputs[ExpertInputs::rows], inputs[ExpertInputs::weight], inputs[ExpertInputs::offsets]);
+    const Type dx = replace_last(name(), inputs[ExpertInputs::rows], inputs[ExpertInputs::weight].shape[1],
+                                 inputs[ExpertInputs::weight].shape[2], attrs);
+    if (addend) require_type(name(), "addend", inputs[ExpertInputs::addend], dx);
     return {dx};
   }
 
   std::vector<Alias> aliases(const Attrs& attrs, int inputs) const override { return onto_addend(attrs, inputs); }
-  Work work(const OpCall& call) const override {
-    return product_work(call, expert_shape(call.inputs[0], call.inputs[1]), 1);
-  }
+  Work work(const OpCall& call) const override { return product_work(call, rows_shape(call), ExpertInputs::weight); }
   CostClass cost_class() const override { return CostClass::gemm; }
   RecomputeClass recompute_class() const override { return RecomputeClass::linear; }
-  std::vector<int> rounded_inputs() const override { return {1}; }
+  std::vector<int> rounded_inputs() const override { return {ExpertInputs::weight}; }
 };
 
 // acc[expert] [+]= dy^T x over the expert's rows; inputs x, dy, offsets, acc
@@ -156,12 +160,13 @@ class ExpertLinearDw final : public Op {
   std::string_view name() const override { return "expert_linear_dw"; }
   OperandNames operands(const Attrs&, size_t) const override { return {"x", "dy", "offsets", "accumulator"}; }
   Product product() const override { return {ProductPart::weight_gradient, ProductMatrices::experts}; }
-  ProductShape product_shape(const OpCall& call) const override { return mean_product(call.inputs[0], call.inputs[3]); }
+  ProductShape product_shape(const OpCall& call) const override { return mean_product(gradient_shape(call)); }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 4);
-    const Type &x = inputs[0], &dy = inputs[1], &sums = inputs[3];
-    check_operands(name(), x, Type{x.dtype, sums.shape}, inputs[2]);
+    const Type &x = inputs[ExpertGradInputs::x], &dy = inputs[ExpertGradInputs::dy],
+               &sums = inputs[ExpertGradInputs::accumulator];
+    check_operands(name(), x, Type{x.dtype, sums.shape}, inputs[ExpertGradInputs::offsets]);
     require_float(name(), "dy", dy, 2);
     require_accumulate(name(), attrs);
     std::vector<Dim> rows = x.shape;
@@ -171,10 +176,8 @@ class ExpertLinearDw final : public Op {
     return {sums};
   }
 
-  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 3, true}}; }
-  Work work(const OpCall& call) const override {
-    return product_work(call, expert_shape(call.inputs[0], call.inputs[3]), call.inputs.size());
-  }
+  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, ExpertGradInputs::accumulator, true}}; }
+  Work work(const OpCall& call) const override { return product_work(call, gradient_shape(call), call.inputs.size()); }
   CostClass cost_class() const override { return CostClass::gemm; }
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
 };

@@ -12,6 +12,15 @@
 
 namespace headroom {
 
+// The inputs of expert_linear and expert_linear_dx; not every call has an addend.
+struct ExpertInputs {
+  enum : int { rows, weight, offsets, addend };
+};
+// The inputs of expert_linear_dw.
+struct ExpertGradInputs {
+  enum : int { x, dy, offsets, accumulator };
+};
+
 // x[rows, ins] with w[experts, outs, ins]; each row is multiplied by the matrix of its expert.
 struct ExpertShape {
   int64_t experts = 0;
@@ -25,6 +34,14 @@ inline ExpertShape expert_shape(const ConcreteType& wide, const ConcreteType& we
   return {weight.dims.at(0), element_count(wide.dims) / wide.dims.back(), weight.dims.at(1), weight.dims.at(2)};
 }
 
+// Of expert_linear and expert_linear_dx, and of expert_linear_dw.
+inline ExpertShape rows_shape(const OpCall& call) {
+  return expert_shape(call.inputs[ExpertInputs::rows], call.inputs[ExpertInputs::weight]);
+}
+inline ExpertShape gradient_shape(const OpCall& call) {
+  return expert_shape(call.inputs[ExpertGradInputs::x], call.inputs[ExpertGradInputs::accumulator]);
+}
+
 // Throws InternalError if `offsets` do not cut the rows into one range per expert.
 inline void check_offsets(const int32_t* offsets, const ExpertShape& shape) {
   HR_CHECK(offsets[0] == 0 && offsets[shape.experts] == shape.rows, "experts have {} of {} rows",
@@ -35,11 +52,11 @@ inline void check_offsets(const int32_t* offsets, const ExpertShape& shape) {
 
 // The products of an expert to which `rows` rows are sent: y = x w^T + addend.
 inline MatmulSpec expert_product(const OpCall& call, int64_t rows) {
-  const ExpertShape shape = expert_shape(call.inputs[0], call.inputs[1]);
+  const ExpertShape shape = rows_shape(call);
   MatmulSpec spec;
   spec.size = {rows, shape.outs, shape.ins};
-  spec.operand = call.inputs[0].dtype;
-  spec.rounds_b = call.inputs[1].dtype != spec.operand;
+  spec.operand = call.inputs[ExpertInputs::rows].dtype;
+  spec.rounds_b = call.inputs[ExpertInputs::weight].dtype != spec.operand;
   spec.multiply = multiply_of(call.attrs);
   spec.result = call.outputs[0].dtype;
   spec.addend = call.attrs.integer("addend") != 0;
@@ -49,11 +66,11 @@ inline MatmulSpec expert_product(const OpCall& call, int64_t rows) {
 
 // dx = dy w + addend
 inline MatmulSpec expert_dx_product(const OpCall& call, int64_t rows) {
-  const ExpertShape shape = expert_shape(call.inputs[0], call.inputs[1]);
+  const ExpertShape shape = rows_shape(call);
   MatmulSpec spec;
   spec.size = {rows, shape.ins, shape.outs};
-  spec.operand = call.inputs[0].dtype;
-  spec.rounds_b = call.inputs[1].dtype != spec.operand;
+  spec.operand = call.inputs[ExpertInputs::rows].dtype;
+  spec.rounds_b = call.inputs[ExpertInputs::weight].dtype != spec.operand;
   spec.multiply = multiply_of(call.attrs);
   spec.result = call.outputs[0].dtype;
   spec.addend = call.attrs.integer("addend") != 0;
@@ -62,10 +79,10 @@ inline MatmulSpec expert_dx_product(const OpCall& call, int64_t rows) {
 
 // acc += dy^T x; `adds` is false on the trip that overwrites the accumulator.
 inline MatmulSpec expert_dw_product(const OpCall& call, int64_t rows, bool adds) {
-  const ExpertShape shape = expert_shape(call.inputs[0], call.inputs[3]);
+  const ExpertShape shape = gradient_shape(call);
   MatmulSpec spec;
   spec.size = {shape.outs, shape.ins, rows};
-  spec.operand = call.inputs[0].dtype;
+  spec.operand = call.inputs[ExpertGradInputs::x].dtype;
   spec.multiply = multiply_of(call.attrs);
   spec.a_transposed = true;
   spec.addend = adds;

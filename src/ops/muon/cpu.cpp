@@ -42,7 +42,7 @@ float norm_of(const bfloat16* x, int64_t count, float* parts) {
 class MuonKernel final : public CpuKernel {
  public:
   MuonKernel(const KernelSpec& spec, std::array<std::unique_ptr<Matmul>, 3> products)
-      : plan_(spec.attrs), shape_(spec.outputs[0].dims), products_(std::move(products)) {}
+      : plan_(spec.attrs), shape_(spec.outputs[MuonOutputs::weight].dims), products_(std::move(products)) {}
 
   void run(const KernelCall& call) const override {
     const float clip = call.inputs[MuonInputs::clip].as<float>()[0];
@@ -52,13 +52,15 @@ class MuonKernel final : public CpuKernel {
     const double decay = plan_.decay ? static_cast<double>(hyper[kWeightDecay]) : 0;
     const auto kept = static_cast<float>(1 - lr * decay), rate = static_cast<float>(lr * shape_.rate_factor(plan_));
     const uint64_t key = step_key(hyper, plan_.tensor);
-    const UpdatedWeight weight = updated_weight(call.outputs[0], call.outputs.size() == 3 ? &call.outputs[2] : nullptr);
+    const UpdatedWeight weight =
+        updated_weight(call.outputs[MuonOutputs::weight],
+                       call.outputs.size() > MuonOutputs::copy ? &call.outputs[MuonOutputs::copy] : nullptr);
     const MuonScratch scratch(shape_, call.scratch.data());
     std::byte* const product = call.scratch.data() + scratch.bytes;
     for (int64_t matrix = 0; matrix < shape_.matrices; ++matrix) {
       const int64_t first = matrix * shape_.elements();
-      move_buffer(call.inputs[MuonInputs::gradient].as<float>() + first, clip, call.outputs[1].as<float>() + first,
-                  scratch.x);
+      move_buffer(call.inputs[MuonInputs::gradient].as<float>() + first, clip,
+                  call.outputs[MuonOutputs::momentum_buffer].as<float>() + first, scratch.x);
       const bfloat16* const update = orthogonal(scratch, product);
       for_elements(shape_.elements(), [&](int64_t i) {
         const float w = read_updated(weight, first + i);
@@ -105,7 +107,7 @@ class MuonKernel final : public CpuKernel {
 
 template <MatmulMaker make>
 KernelOffer make_muon(const KernelSpec& spec, const DeviceFacts& facts) {
-  const MuonShape shape(spec.outputs[0].dims);
+  const MuonShape shape(spec.outputs[MuonOutputs::weight].dims);
   const int64_t own = MuonScratch(shape).bytes;
   HR_CHECK(spec.scratch_bytes >= own, "muon: {} bytes of scratch", spec.scratch_bytes);
   std::array<std::unique_ptr<Matmul>, 3> products;

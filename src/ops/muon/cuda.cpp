@@ -16,8 +16,8 @@ class MuonCuda final : public CudaKernel {
  public:
   MuonCuda(const KernelSpec& spec, int multiprocessors, std::array<std::shared_ptr<const CudaProduct>, 3> products)
       : plan_(spec.attrs),
-        shape_(spec.outputs[0].dims),
-        weight_(float_type(spec.outputs[0].dtype)),
+        shape_(spec.outputs[MuonOutputs::weight].dims),
+        weight_(float_type(spec.outputs[MuonOutputs::weight].dtype)),
         multiprocessors_(multiprocessors),
         products_(std::move(products)) {
     args_.count = shape_.elements();
@@ -32,15 +32,15 @@ class MuonCuda final : public CudaKernel {
   void enqueue(const KernelCall& call, CudaStream stream) const override {
     const MuonScratch scratch(shape_, call.scratch.data());
     cuda::MuonArgs a = args_;
-    a.w = call.outputs[0].data;
-    a.copy = call.outputs.size() == 3 ? call.outputs[2].data : nullptr;
+    a.w = call.outputs[MuonOutputs::weight].data;
+    a.copy = call.outputs.size() > MuonOutputs::copy ? call.outputs[MuonOutputs::copy].data : nullptr;
     a.hyper = call.inputs[MuonInputs::hyper].as<float>();
     a.clip = call.inputs[MuonInputs::clip].as<float>();
     a.norms = scratch.norms;
     for (int64_t matrix = 0; matrix < shape_.matrices; ++matrix) {
       a.first = matrix * shape_.elements();
       a.g = call.inputs[MuonInputs::gradient].as<float>() + a.first;
-      a.buffer = call.outputs[1].as<float>() + a.first;
+      a.buffer = call.outputs[MuonOutputs::momentum_buffer].as<float>() + a.first;
       a.x = scratch.x;
       cuda::launch_muon_begin(a, multiprocessors_, stream);
       a.x = iterate(scratch, call.scratch.data() + scratch.bytes, stream);
@@ -78,7 +78,7 @@ class MuonCuda final : public CudaKernel {
 
 template <CudaProductMaker make>
 CudaOffer make_muon(const KernelSpec& spec, const CudaContext& context) {
-  const MuonShape shape(spec.outputs[0].dims);
+  const MuonShape shape(spec.outputs[MuonOutputs::weight].dims);
   const int64_t own = MuonScratch(shape).bytes;
   HR_CHECK(spec.scratch_bytes >= own, "muon: {} bytes of scratch", spec.scratch_bytes);
   const MuonProducts of(shape);

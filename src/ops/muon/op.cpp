@@ -49,7 +49,7 @@ class Muon final : public Op {
 
   std::vector<Alias> aliases(const Attrs&, int inputs) const override {
     std::vector<Alias> aliases{{0, MuonInputs::weight, true}, {1, MuonInputs::momentum_buffer, true}};
-    if (inputs > MuonInputs::copy) aliases.push_back({2, MuonInputs::copy, true});
+    if (inputs > MuonInputs::copy) aliases.push_back({MuonOutputs::copy, MuonInputs::copy, true});
     return aliases;
   }
 

@@ -19,6 +19,10 @@ constexpr float kMuonLeastNorm = 1e-7f;
 struct MuonInputs {
   enum : int { weight, gradient, momentum_buffer, hyper, clip, copy };
 };
+// The results, each in the storage of its input; not every call has a copy.
+struct MuonOutputs {
+  enum : int { weight, momentum_buffer, copy };
+};
 
 struct MuonPlan {
   float momentum = 0;

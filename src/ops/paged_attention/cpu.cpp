@@ -7,6 +7,7 @@
 #include "base/block_codes.h"
 #include "base/error.h"
 #include "base/threads.h"
+#include "ops/attention/cache_append.h"
 #include "ops/cpu/kernel.h"
 #include "ops/paged_attention/bf16.h"
 #include "ops/paged_attention/reference.h"
@@ -48,7 +49,8 @@ KernelOffer paged_simd_kernel(const KernelSpec& spec, const DeviceFacts& facts) 
 
 KernelOffer paged_bf16_kernel(const KernelSpec& spec, const DeviceFacts& facts) {
   const PagedShape shape = paged_shape(spec.call());
-  if (!paged_in_bf16(shape, spec.inputs[0].dtype, spec.inputs[1].dtype, facts) || !paged_bf16_usable())
+  if (!paged_in_bf16(shape, spec.inputs[PagedInputs::q].dtype, spec.inputs[PagedInputs::keys].dtype, facts) ||
+      !paged_bf16_usable())
     return {nullptr, "needs AVX512_BF16, and bf16 queries, keys and values"};
   if (const int64_t needed = paged_scratch(spec.call(), facts); needed > spec.scratch_bytes)
     return {nullptr, fmt::format("needs {} bytes of scratch, {} are booked", needed, spec.scratch_bytes)};
@@ -117,7 +119,8 @@ void append_rows(const TensorView& rows, const TensorView& pool, const int32_t* 
 
 KernelOffer append_paged_reference(const KernelSpec&, const DeviceFacts&) {
   return {kernel_of([](const KernelCall& call) {
-            append_rows(call.inputs[0], call.outputs[0], call.inputs[2].as<int32_t>());
+            append_rows(call.inputs[CacheAppendInputs::rows], call.outputs[0],
+                        call.inputs[CacheAppendInputs::places].as<int32_t>());
           }),
           {}};
 }

@@ -1,5 +1,6 @@
 // CUDA kernels of attention_paged and kv_append_paged.
 #include "base/error.h"
+#include "ops/attention/cache_append.h"
 #include "ops/cuda/kernel.h"
 #include "ops/paged_attention/cuda_kernels.h"
 #include "ops/paged_attention/cuda_scratch.h"
@@ -64,10 +65,10 @@ std::unique_ptr<CudaKernel> make_paged(const KernelSpec& spec, const CudaContext
 
 std::unique_ptr<CudaKernel> make_append(const KernelSpec& spec, const CudaContext& context) {
   return cuda_kernel_of([multiprocessors = context.multiprocessors](const KernelCall& call, CudaStream stream) {
-    const TensorView &k = call.inputs[0], &pool = call.outputs[0];
+    const TensorView &k = call.inputs[CacheAppendInputs::rows], &pool = call.outputs[0];
     cuda::launch_kv_append_paged(float_type(k.dtype), float_type(pool.dtype), k.data, pool.data,
-                                 call.inputs[2].as<int32_t>(), k.dims[0], pool.dims[1], k.dims[2], multiprocessors,
-                                 stream);
+                                 call.inputs[CacheAppendInputs::places].as<int32_t>(), k.dims[0], pool.dims[1],
+                                 k.dims[2], multiprocessors, stream);
   });
 }
 

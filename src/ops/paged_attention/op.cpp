@@ -44,13 +44,15 @@ class KvAppendPaged final : public CacheAppend {
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
     require_inputs(name(), inputs, 3);
-    const int64_t width = paged_width(name(), "the rows", inputs[0]);
-    const int64_t held = pool_width(name(), "the pool", inputs[1]);
-    const int64_t heads = inputs[1].dtype == DType::i8 ? (held - width) / kHeadScaleBytes : 1;
-    HR_CHECK(heads >= 1 && width % heads == 0 && held == heads * pool_head_width(inputs[1].dtype, width / heads),
+    const int64_t width = paged_width(name(), "the rows", inputs[CacheAppendInputs::rows]);
+    const int64_t held = pool_width(name(), "the pool", inputs[CacheAppendInputs::cache]);
+    const int64_t heads = inputs[CacheAppendInputs::cache].dtype == DType::i8 ? (held - width) / kHeadScaleBytes : 1;
+    HR_CHECK(heads >= 1 && width % heads == 0 &&
+                 held == heads * pool_head_width(inputs[CacheAppendInputs::cache].dtype, width / heads),
              "kv_append_paged: the pool has no rows of {}", width);
-    require_whole(name(), "the slots", inputs[2], DType::i32, {inputs[0].shape[0]});
-    return {inputs[1]};
+    require_whole(name(), "the slots", inputs[CacheAppendInputs::places], DType::i32,
+                  {inputs[CacheAppendInputs::rows].shape[0]});
+    return {inputs[CacheAppendInputs::cache]};
   }
 };
 

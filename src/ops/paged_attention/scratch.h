@@ -63,7 +63,7 @@ inline int64_t paged_scratch(const OpCall& call, const DeviceFacts& facts) {
   const int64_t reference = paged_reference_bytes(shape) * facts.threads;
   if (shape.dim > kMaxFastDim) return reference;
   int64_t partials = paged_partial_bytes(shape, simd_cut(shape), facts.threads);
-  if (paged_in_bf16(shape, call.inputs[0].dtype, call.inputs[1].dtype, facts))
+  if (paged_in_bf16(shape, call.inputs[PagedInputs::q].dtype, call.inputs[PagedInputs::keys].dtype, facts))
     partials = std::max(partials, paged_partial_bytes(shape, bf16_cut(), facts.threads));
   return std::max(reference, partials);
 }

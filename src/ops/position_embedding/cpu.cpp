@@ -3,6 +3,7 @@
 
 #include "base/threads.h"
 #include "ops/add/simd.h"
+#include "ops/position_embedding/operands.h"
 #include "ops/stream/scalar_access.h"
 
 namespace headroom {
@@ -11,10 +12,11 @@ namespace {
 // What is added to the position of a token, row of [batch * seq]: the one offset, the offset of its batch row, or minus
 // the start of its segment.
 int64_t shift(const KernelCall& call, int64_t row) {
-  if (call.inputs.size() < 3) return 0;
-  const int32_t* const given = call.inputs[2].as<int32_t>();
-  if (call.inputs[2].dims.size() == 2) return -int64_t{given[row]};
-  return given[call.inputs[2].dims[0] > 1 ? row / call.inputs[0].dims[1] : 0];
+  if (call.inputs.size() <= PositionInputs::shift) return 0;
+  const TensorView& shift = call.inputs[PositionInputs::shift];
+  const int32_t* const given = shift.as<int32_t>();
+  if (shift.dims.size() == 2) return -int64_t{given[row]};
+  return given[shift.dims[0] > 1 ? row / call.inputs[PositionInputs::x].dims[1] : 0];
 }
 
 // The table's row for a token, clamped to the table.
@@ -25,7 +27,8 @@ int64_t position(const KernelCall& call, int64_t first, int64_t row, int64_t tab
 
 std::unique_ptr<CpuKernel> forward_simd(const KernelSpec& spec) {
   return kernel_of([first = spec.attrs.integer("first")](const KernelCall& call) {
-    const TensorView &x = call.inputs[0], &table = call.inputs[1], &y = call.outputs[0];
+    const TensorView &x = call.inputs[PositionInputs::x], &table = call.inputs[PositionInputs::table],
+                     &y = call.outputs[0];
     const int64_t width = x.dims[2], row_bytes = width * dtype_bytes(x.dtype);
     parallel_for(x.dims[0] * x.dims[1], 4, [&](int64_t begin, int64_t end, int) {
       for (int64_t row = begin; row < end; ++row) {
@@ -43,11 +46,12 @@ std::unique_ptr<CpuKernel> forward_simd(const KernelSpec& spec) {
 
 std::unique_ptr<CpuKernel> forward_reference(const KernelSpec& spec) {
   return kernel_of([first = spec.attrs.integer("first")](const KernelCall& call) {
-    const TensorView& x = call.inputs[0];
+    const TensorView& x = call.inputs[PositionInputs::x];
     const int64_t width = x.dims[2];
     for (int64_t i = 0; i < x.count(); ++i) {
-      const int64_t row = position(call, first, i / width, call.inputs[1].dims[0]);
-      write_element(call.outputs[0], i, read_element(x, i) + read_element(call.inputs[1], row * width + i % width));
+      const int64_t row = position(call, first, i / width, call.inputs[PositionInputs::table].dims[0]);
+      write_element(call.outputs[0], i,
+                    read_element(x, i) + read_element(call.inputs[PositionInputs::table], row * width + i % width));
     }
   });
 }
@@ -60,14 +64,14 @@ void zero(const TensorView& acc) {
 
 // The table's row that receives a token's gradient; callers skip rows outside the table.
 int64_t grad_row(const KernelCall& call, int64_t first, int64_t row) {
-  return first + shift(call, row) + row % call.inputs[0].dims[1];
+  return first + shift(call, row) + row % call.inputs[PositionGradInputs::dy].dims[1];
 }
 
 // Each thread owns rows of the table and adds the tokens in order.
 std::unique_ptr<CpuKernel> grad_simd(const KernelSpec& spec) {
   return kernel_of([accumulate = std::string(spec.attrs.text("accumulate", "always")),
                     first = spec.attrs.integer("first")](const KernelCall& call) {
-    const TensorView &dy = call.inputs[0], &acc = call.outputs[0];
+    const TensorView &dy = call.inputs[PositionGradInputs::dy], &acc = call.outputs[0];
     const int64_t seq = dy.dims[1], width = dy.dims[2], row_bytes = width * dtype_bytes(dy.dtype);
     if (overwrites(accumulate, call.trip)) zero(acc);
     parallel_for(std::clamp<int64_t>(acc.dims[0] - first, 0, seq), 1, [&](int64_t begin, int64_t end, int) {
@@ -83,7 +87,7 @@ std::unique_ptr<CpuKernel> grad_simd(const KernelSpec& spec) {
 std::unique_ptr<CpuKernel> grad_reference(const KernelSpec& spec) {
   return kernel_of([accumulate = std::string(spec.attrs.text("accumulate", "always")),
                     first = spec.attrs.integer("first")](const KernelCall& call) {
-    const TensorView &dy = call.inputs[0], &acc = call.outputs[0];
+    const TensorView &dy = call.inputs[PositionGradInputs::dy], &acc = call.outputs[0];
     const int64_t width = dy.dims[2];
     if (overwrites(accumulate, call.trip)) zero(acc);
     for (int64_t i = 0; i < dy.count(); ++i) {

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "ir/vjp.h"
+#include "ops/position_embedding/operands.h"
 #include "ops/registry.h"
 #include "ops/stream/operand_rules.h"
 
@@ -43,40 +44,42 @@ class PositionEmbedding final : public Op {
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 2, 3);
     first_row(name(), attrs);
-    const Type& x = inputs[0];
-    const Type& table = inputs[1];
+    const Type& x = inputs[PositionInputs::x];
+    const Type& table = inputs[PositionInputs::table];
     require_float(name(), "x", x, 3);
     HR_CHECK(x.shape.size() == 3, "position_embedding: x has {} dimensions, not 3", x.shape.size());
     HR_CHECK(table.shape.size() == 2, "position_embedding: the table has {} dimensions, not 2", table.shape.size());
     require_whole(name(), "the table", table, table.dtype == x.dtype ? x.dtype : DType::f32,
                   {table.shape[0], x.shape[2]});
-    if (inputs.size() == 3) require_shift(name(), inputs[2], x);
+    if (inputs.size() > PositionInputs::shift) require_shift(name(), inputs[PositionInputs::shift], x);
     return {computed(x, x.dtype)};
   }
 
-  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 0, false}}; }
+  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, PositionInputs::x, false}}; }
   bool take_segments(Attrs&) const override { return true; }
 
   Work work(const OpCall& call) const override {
-    const double elements = static_cast<double>(element_count(call.inputs[0].dims));
-    return {elements,
-            2 * static_cast<double>(storage_bytes(call.inputs[0])) + touched_rows(call.inputs[0], call.inputs[1])};
+    const double elements = static_cast<double>(element_count(call.inputs[PositionInputs::x].dims));
+    return {elements, 2 * static_cast<double>(storage_bytes(call.inputs[PositionInputs::x])) +
+                          touched_rows(call.inputs[PositionInputs::x], call.inputs[PositionInputs::table])};
   }
 
   void vjp(VjpContext& context) const override {
     const ValueId dy = context.cotangent(0);
     if (dy == kNone) return;
-    const bool shifted = context.node().inputs.size() == 3;
-    HR_CHECK(!shifted || context.build().type(context.input(2)).shape.size() == 2,
+    const bool shifted = context.node().inputs.size() > PositionInputs::shift;
+    HR_CHECK(!shifted || context.build().type(context.input(PositionInputs::shift)).shape.size() == 2,
              "position_embedding: not differentiable with an offset");
-    if (context.trains(1)) {
-      Attrs attrs{{"accumulate", std::string(context.accumulate(1))}};
+    if (context.trains(PositionInputs::table)) {
+      Attrs attrs{{"accumulate", std::string(context.accumulate(PositionInputs::table))}};
       if (context.attrs().has("first")) attrs.set("first", context.attrs().integer("first"));
-      context.set_accumulator(1, context.build().call("position_embedding_grad",
-                                                      {dy, context.accumulator(1), shifted ? context.input(2) : kNone},
-                                                      std::move(attrs), Role::gradient));
+      context.set_accumulator(PositionInputs::table,
+                              context.build().call("position_embedding_grad",
+                                                   {dy, context.accumulator(PositionInputs::table),
+                                                    shifted ? context.input(PositionInputs::shift) : kNone},
+                                                   std::move(attrs), Role::gradient));
     }
-    if (context.wants(0)) context.contribute(0, dy);
+    if (context.wants(PositionInputs::x)) context.contribute(PositionInputs::x, dy);
   }
 };
 
@@ -92,24 +95,26 @@ class PositionEmbeddingGrad final : public Op {
     require_inputs(name(), inputs, 2, 3);
     require_accumulate(name(), attrs);
     first_row(name(), attrs);
-    const Type& dy = inputs[0];
-    const Type& acc = inputs[1];
+    const Type& dy = inputs[PositionGradInputs::dy];
+    const Type& acc = inputs[PositionGradInputs::accumulator];
     require_float(name(), "dy", dy, 3);
     HR_CHECK(dy.shape.size() == 3, "position_embedding_grad: dy has {} dimensions, not 3", dy.shape.size());
     HR_CHECK(acc.shape.size() == 2, "position_embedding_grad: the accumulator is a matrix");
     require_whole(name(), "the accumulator", acc, DType::f32, {acc.shape[0], dy.shape[2]});
-    if (inputs.size() == 3) {
-      HR_CHECK(inputs[2].shape.size() == 2, "position_embedding_grad: starts are i32[batch, seq]");
-      require_shift(name(), inputs[2], dy);
+    if (inputs.size() > PositionGradInputs::starts) {
+      HR_CHECK(inputs[PositionGradInputs::starts].shape.size() == 2,
+               "position_embedding_grad: starts are i32[batch, seq]");
+      require_shift(name(), inputs[PositionGradInputs::starts], dy);
     }
     return {acc};
   }
 
-  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 1, true}}; }
+  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, PositionGradInputs::accumulator, true}}; }
 
   Work work(const OpCall& call) const override {
-    return {static_cast<double>(element_count(call.inputs[0].dims)),
-            static_cast<double>(storage_bytes(call.inputs[0])) + 2 * touched_rows(call.inputs[0], call.inputs[1])};
+    return {static_cast<double>(element_count(call.inputs[PositionGradInputs::dy].dims)),
+            static_cast<double>(storage_bytes(call.inputs[PositionGradInputs::dy])) +
+                2 * touched_rows(call.inputs[PositionGradInputs::dy], call.inputs[PositionGradInputs::accumulator])};
   }
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
 };

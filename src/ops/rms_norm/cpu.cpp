@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/threads.h"
+#include "ops/rms_norm/operands.h"
 #include "ops/rms_norm/rows.h"
 #include "ops/rms_norm/simd.h"
 #include "ops/stream/partial_sums.h"
@@ -13,7 +14,7 @@ namespace {
 std::unique_ptr<CpuKernel> norm_simd(const KernelSpec& spec) {
   return kernel_of([eps = static_cast<float>(spec.attrs.real("eps")),
                     unit = spec.attrs.integer("unit") != 0](const KernelCall& call) {
-    const TensorView &x = call.inputs[0], &w = call.inputs[1], &y = call.outputs[0];
+    const TensorView &x = call.inputs[RmsNormInputs::x], &w = call.inputs[RmsNormInputs::weight], &y = call.outputs[0];
     const RmsNormRows args{x.data, w.as<float>(), y.data, w.dims[0], eps, x.dtype, y.dtype, unit};
     parallel_for(x.count() / args.width, 4, [&](int64_t begin, int64_t end, int) { rms_norm_rows(args, begin, end); });
   });
@@ -30,13 +31,14 @@ std::unique_ptr<CpuKernel> norm_reference(const KernelSpec& spec) {
   const double unit = spec.attrs.integer("unit") != 0 ? 1 : 0;
   const bool residual = spec.attrs.integer("residual") != 0;
   return kernel_of([eps = spec.attrs.real("eps"), unit, residual](const KernelCall& call) {
-    const TensorView &x = call.inputs[0], &y = call.outputs[0];
-    const int64_t width = call.inputs[1].dims[0];
+    const TensorView &x = call.inputs[RmsNormInputs::x], &y = call.outputs[0];
+    const int64_t width = call.inputs[RmsNormInputs::weight].dims[0];
     for (int64_t at = 0; at < x.count(); at += width) {
       const double r = inverse_rms(x, at, width, eps);
       for (int64_t i = 0; i < width; ++i) {
-        const double base = residual ? read_element(call.inputs[2], at + i) : 0;
-        write_element(y, at + i, read_element(x, at + i) * r * (unit + read_element(call.inputs[1], i)));
+        const double base = residual ? read_element(call.inputs[RmsNormInputs::residual], at + i) : 0;
+        write_element(y, at + i,
+                      read_element(x, at + i) * r * (unit + read_element(call.inputs[RmsNormInputs::weight], i)));
         if (residual) write_element(y, at + i, base + read_element(y, at + i));
       }
     }
@@ -78,41 +80,43 @@ void write_narrow(const KernelCall& call) {
 }
 
 std::unique_ptr<CpuKernel> grad_simd(const KernelSpec& spec) {
-  return kernel_of(
-      [plan = GradPlan(spec.attrs), rows = norm_rows(spec.inputs[0], spec.inputs[1])](const KernelCall& call) {
-        const TensorView& x = call.inputs[0];
-        const TensorView& dy = call.inputs[2];
-        const RmsNormGradRows args{x.data,
-                                   call.inputs[1].as<float>(),
-                                   dy.data,
-                                   plan.addend ? call.inputs.back().data : nullptr,
-                                   call.outputs[0].data,
-                                   rows[2],
-                                   static_cast<float>(plan.eps),
-                                   x.dtype,
-                                   dy.dtype,
-                                   plan.unit};
-        const RowChunks chunks = row_chunks(rows);
-        if (!plan.train) {
-          parallel_for(chunks.sequences * chunks.rows, 4,
-                       [&](int64_t begin, int64_t end, int) { rms_norm_grad_rows(args, begin, end, nullptr); });
-          if (plan.narrow) write_narrow(call);
-          return;
-        }
-        const PartialSums sums(call.scratch, rows, 1);
-        parallel_for(chunks.count(), 1, [&](int64_t begin, int64_t end, int) {
-          for (int64_t chunk = begin; chunk < end; ++chunk)
-            rms_norm_grad_rows(args, chunks.begin(chunk), chunks.end(chunk), sums.at(chunk, 0));
-        });
-        sums.join(0, overwrites(plan.accumulate, call.trip), call.outputs[1].as<float>());
-        if (plan.narrow) write_narrow(call);
-      });
+  return kernel_of([plan = GradPlan(spec.attrs),
+                    rows = norm_rows(spec.inputs[RmsNormGradInputs::x], spec.inputs[RmsNormGradInputs::weight])](
+                       const KernelCall& call) {
+    const TensorView& x = call.inputs[RmsNormGradInputs::x];
+    const TensorView& dy = call.inputs[RmsNormGradInputs::dy];
+    const RmsNormGradRows args{x.data,
+                               call.inputs[RmsNormGradInputs::weight].as<float>(),
+                               dy.data,
+                               plan.addend ? call.inputs.back().data : nullptr,
+                               call.outputs[0].data,
+                               rows[2],
+                               static_cast<float>(plan.eps),
+                               x.dtype,
+                               dy.dtype,
+                               plan.unit};
+    const RowChunks chunks = row_chunks(rows);
+    if (!plan.train) {
+      parallel_for(chunks.sequences * chunks.rows, 4,
+                   [&](int64_t begin, int64_t end, int) { rms_norm_grad_rows(args, begin, end, nullptr); });
+      if (plan.narrow) write_narrow(call);
+      return;
+    }
+    const PartialSums sums(call.scratch, rows, 1);
+    parallel_for(chunks.count(), 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t chunk = begin; chunk < end; ++chunk)
+        rms_norm_grad_rows(args, chunks.begin(chunk), chunks.end(chunk), sums.at(chunk, 0));
+    });
+    sums.join(0, overwrites(plan.accumulate, call.trip), call.outputs[1].as<float>());
+    if (plan.narrow) write_narrow(call);
+  });
 }
 
 // One row at a time; dw goes straight to the accumulator.
 std::unique_ptr<CpuKernel> grad_reference(const KernelSpec& spec) {
   return kernel_of([plan = GradPlan(spec.attrs)](const KernelCall& call) {
-    const TensorView &x = call.inputs[0], &w = call.inputs[1], &dy = call.inputs[2], &dx = call.outputs[0];
+    const TensorView &x = call.inputs[RmsNormGradInputs::x], &w = call.inputs[RmsNormGradInputs::weight],
+                     &dy = call.inputs[RmsNormGradInputs::dy], &dx = call.outputs[0];
     const int64_t width = w.dims[0];
     const double unit = plan.unit ? 1 : 0;
     float* const acc = plan.train ? call.outputs[1].as<float>() : nullptr;

@@ -1,5 +1,6 @@
 // What the CPU kernels need as scratch.
 #include "ops/backend.h"
+#include "ops/rms_norm/operands.h"
 #include "ops/rms_norm/rows.h"
 #include "ops/stream/row_chunks.h"
 
@@ -7,7 +8,10 @@ namespace headroom {
 
 void register_rms_norm_cpu_scratch(ScratchRules& rules) {
   rules.add("rms_norm_grad", [](const OpCall& call, const DeviceFacts&) {
-    return call.attrs.integer("train") == 0 ? 0 : partial_sum_bytes(norm_rows(call.inputs[0], call.inputs[1]), 1);
+    return call.attrs.integer("train") == 0
+               ? 0
+               : partial_sum_bytes(norm_rows(call.inputs[RmsNormGradInputs::x], call.inputs[RmsNormGradInputs::weight]),
+                                   1);
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include "ir/vjp.h"
 #include "ops/registry.h"
+#include "ops/rms_norm/operands.h"
 #include "ops/rms_norm/rows.h"
 #include "ops/stream/operand_rules.h"
 #include "ops/stream/row_chunks.h"
@@ -55,37 +56,38 @@ class RmsNorm final : public Op {
     const bool residual = flag(name(), attrs, "residual");
     require_inputs(name(), inputs, residual ? 3 : 2);
     require_eps(name(), attrs);
-    const Type& x = inputs[0];
+    const Type& x = inputs[RmsNormInputs::x];
     require_float(name(), "x", x);
-    require_weight(name(), inputs[1], x);
+    require_weight(name(), inputs[RmsNormInputs::weight], x);
     flag(name(), attrs, "unit");
     const Type y = computed(x, float_attr(name(), attrs, x.dtype));
-    if (residual) require_type(name(), "the residual", inputs[2], y);
+    if (residual) require_type(name(), "the residual", inputs[RmsNormInputs::residual], y);
     return {y};
   }
 
   std::vector<Alias> aliases(const Attrs& attrs, int) const override {
     std::vector<Alias> aliases;
-    if (attrs.integer("residual") != 0) aliases.push_back({0, 2, false});
-    if (!attrs.has("dtype")) aliases.push_back({0, 0, false});
+    if (attrs.integer("residual") != 0) aliases.push_back({0, RmsNormInputs::residual, false});
+    if (!attrs.has("dtype")) aliases.push_back({0, RmsNormInputs::x, false});
     return aliases;
   }
 
   void vjp(VjpContext& context) const override {
     const ValueId dy = context.cotangent(0);
     HR_CHECK(context.attrs().integer("residual") == 0, "rms_norm: residuals are joined after autodiff");
-    const bool train = context.trains(1);
-    const bool wanted = context.wants(0);
+    const bool train = context.trains(RmsNormInputs::weight);
+    const bool wanted = context.wants(RmsNormInputs::x);
     if (dy == kNone || (!train && !wanted)) return;
-    const ValueId addend = wanted ? context.addend(0) : kNone;
+    const ValueId addend = wanted ? context.addend(RmsNormInputs::x) : kNone;
     Attrs attrs{{"eps", context.attrs().real("eps")}, {"train", int64_t{train}}, {"addend", int64_t{addend != kNone}}};
     copy_unit(context.attrs(), attrs);
-    if (train) attrs.set("accumulate", std::string(context.accumulate(1)));
-    const ValueId acc = train ? context.accumulator(1) : kNone;
+    if (train) attrs.set("accumulate", std::string(context.accumulate(RmsNormInputs::weight)));
+    const ValueId acc = train ? context.accumulator(RmsNormInputs::weight) : kNone;
     const std::vector<ValueId> results = context.build().append(
-        "rms_norm_grad", {context.input(0), context.input(1), dy, acc, addend}, std::move(attrs), Role::gradient);
-    if (wanted) context.set_total(0, results[0]);
-    if (train) context.set_accumulator(1, results[1]);
+        "rms_norm_grad", {context.input(RmsNormInputs::x), context.input(RmsNormInputs::weight), dy, acc, addend},
+        std::move(attrs), Role::gradient);
+    if (wanted) context.set_total(RmsNormInputs::x, results[0]);
+    if (train) context.set_accumulator(RmsNormInputs::weight, results[1]);
   }
 };
 
@@ -109,16 +111,17 @@ class RmsNormGrad final : public Op {
     require_inputs(name(), inputs, 3 + size_t{train} + size_t{addend});
     require_eps(name(), attrs);
     require_accumulate(name(), attrs);
-    const Type& x = inputs[0];
+    const Type& x = inputs[RmsNormGradInputs::x];
     require_float(name(), "x", x);
-    require_weight(name(), inputs[1], x);
+    require_weight(name(), inputs[RmsNormGradInputs::weight], x);
     flag(name(), attrs, "unit");
-    require_float_like(name(), "dy", inputs[2], x);
+    require_float_like(name(), "dy", inputs[RmsNormGradInputs::dy], x);
     std::vector<Type> results{computed(x, x.dtype)};
     if (addend) require_type(name(), "the addend", inputs.back(), results[0]);
     if (train) {
-      require_whole(name(), "the accumulator", inputs[3], DType::f32, inputs[1].shape);
-      results.push_back(inputs[3]);
+      require_whole(name(), "the accumulator", inputs[RmsNormGradInputs::accumulator], DType::f32,
+                    inputs[RmsNormGradInputs::weight].shape);
+      results.push_back(inputs[RmsNormGradInputs::accumulator]);
     }
     if (flag(name(), attrs, "narrow")) {
       HR_CHECK(x.dtype == DType::f32, "{}: x is {} and narrow already", name(), dtype_name(x.dtype));
@@ -129,9 +132,9 @@ class RmsNormGrad final : public Op {
 
   std::vector<Alias> aliases(const Attrs& attrs, int inputs) const override {
     std::vector<Alias> aliases;
-    if (attrs.integer("train") != 0) aliases.push_back({1, 3, true});
+    if (attrs.integer("train") != 0) aliases.push_back({1, RmsNormGradInputs::accumulator, true});
     if (attrs.integer("addend") != 0) aliases.push_back({0, inputs - 1, false});
-    aliases.push_back({0, 2, false});
+    aliases.push_back({0, RmsNormGradInputs::dy, false});
     return aliases;
   }
 };

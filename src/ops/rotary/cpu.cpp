@@ -4,6 +4,7 @@
 
 #include "base/threads.h"
 #include "ops/rotary/frequencies.h"
+#include "ops/rotary/operands.h"
 #include "ops/rotary/simd.h"
 #include "ops/stream/scalar_access.h"
 
@@ -19,12 +20,12 @@ struct Shift {
   int64_t seq = 1;
 
   explicit Shift(const KernelCall& call) {
-    if (call.inputs.size() < 3) return;
-    const int32_t* const given = call.inputs[2].as<int32_t>();
-    seq = call.inputs[0].dims[1];
-    if (call.inputs[2].dims.size() == 2)
+    if (call.inputs.size() <= RotaryInputs::shift) return;
+    const int32_t* const given = call.inputs[RotaryInputs::shift].as<int32_t>();
+    seq = call.inputs[RotaryInputs::x].dims[1];
+    if (call.inputs[RotaryInputs::shift].dims.size() == 2)
       starts = given;
-    else if (call.inputs[2].dims[0] > 1)
+    else if (call.inputs[RotaryInputs::shift].dims[0] > 1)
       offsets = given;
     else
       offset = *given;
@@ -35,7 +36,7 @@ struct Shift {
 std::unique_ptr<CpuKernel> rotary_simd(const KernelSpec& spec) {
   return kernel_of(
       [heads = spec.attrs.integer("heads"), inverse = spec.attrs.integer("inverse") != 0](const KernelCall& call) {
-        const TensorView &x = call.inputs[0], &table = call.inputs[1];
+        const TensorView &x = call.inputs[RotaryInputs::x], &table = call.inputs[RotaryInputs::table];
         RotaryRows args;
         args.x = x.data;
         args.y = call.outputs[0].data;
@@ -56,26 +57,26 @@ std::unique_ptr<CpuKernel> rotary_simd(const KernelSpec& spec) {
 }
 
 std::unique_ptr<CpuKernel> rotary_reference(const KernelSpec& spec) {
-  return kernel_of(
-      [heads = spec.attrs.integer("heads"), inverse = spec.attrs.integer("inverse") != 0](const KernelCall& call) {
-        const TensorView &x = call.inputs[0], &table = call.inputs[1], &y = call.outputs[0];
-        const int64_t width = x.dims[2], head_dim = width / heads, turned = table.dims[1], half = turned / 2;
-        for (int64_t row = 0; row < x.dims[0] * x.dims[1]; ++row) {
-          const int64_t position = std::clamp<int64_t>(Shift(call).of(row) + row % x.dims[1], 0, table.dims[0] - 1);
-          for (int64_t head = 0; head < width; head += head_dim) {
-            for (int64_t i = 0; i < half; ++i) {
-              const int64_t at = row * width + head + i;
-              const double a = read_element(x, at), b = read_element(x, at + half);
-              const double c = read_element(table, position * turned + i);
-              const double s = read_element(table, position * turned + half + i) * (inverse ? -1 : 1);
-              write_element(y, at, a * c - b * s);
-              write_element(y, at + half, b * c + a * s);
-            }
-            for (int64_t at = row * width + head + turned; at < row * width + head + head_dim; ++at)
-              write_element(y, at, read_element(x, at));
-          }
+  return kernel_of([heads = spec.attrs.integer("heads"),
+                    inverse = spec.attrs.integer("inverse") != 0](const KernelCall& call) {
+    const TensorView &x = call.inputs[RotaryInputs::x], &table = call.inputs[RotaryInputs::table], &y = call.outputs[0];
+    const int64_t width = x.dims[2], head_dim = width / heads, turned = table.dims[1], half = turned / 2;
+    for (int64_t row = 0; row < x.dims[0] * x.dims[1]; ++row) {
+      const int64_t position = std::clamp<int64_t>(Shift(call).of(row) + row % x.dims[1], 0, table.dims[0] - 1);
+      for (int64_t head = 0; head < width; head += head_dim) {
+        for (int64_t i = 0; i < half; ++i) {
+          const int64_t at = row * width + head + i;
+          const double a = read_element(x, at), b = read_element(x, at + half);
+          const double c = read_element(table, position * turned + i);
+          const double s = read_element(table, position * turned + half + i) * (inverse ? -1 : 1);
+          write_element(y, at, a * c - b * s);
+          write_element(y, at + half, b * c + a * s);
         }
-      });
+        for (int64_t at = row * width + head + turned; at < row * width + head + head_dim; ++at)
+          write_element(y, at, read_element(x, at));
+      }
+    }
+  });
 }
 
 // The angle is rounded to f32 before its cosine and sine are taken, as HF does.

@@ -5,12 +5,13 @@
 #include "ops/rotary/cuda_kernels.h"
 #include "ops/rotary/cuda_scratch.h"
 #include "ops/rotary/frequencies.h"
+#include "ops/rotary/operands.h"
 
 namespace headroom {
 namespace {
 
 std::unique_ptr<CudaKernel> make_rotary(const KernelSpec& spec, const CudaContext& context) {
-  const ConcreteType &x = spec.inputs[0], &table = spec.inputs[1];
+  const ConcreteType &x = spec.inputs[RotaryInputs::x], &table = spec.inputs[RotaryInputs::table];
   cuda::RotaryArgs args;
   args.table_rows = table.dims[0];
   args.rows = x.dims[0] * x.dims[1];
@@ -20,15 +21,15 @@ std::unique_ptr<CudaKernel> make_rotary(const KernelSpec& spec, const CudaContex
   args.turned = table.dims[1];
   args.sign = spec.attrs.integer("inverse") != 0 ? -1.0f : 1.0f;
   const bool offset = spec.attrs.integer("offset") != 0, segments = spec.attrs.integer("segments") != 0;
-  if (offset) args.offset_step = spec.inputs[2].dims[0] > 1 ? 1 : 0;
+  if (offset) args.offset_step = spec.inputs[RotaryInputs::shift].dims[0] > 1 ? 1 : 0;
   return cuda_kernel_of([args, offset, segments, type = float_type(x.dtype), multiprocessors = context.multiprocessors](
                             const KernelCall& call, CudaStream stream) {
     cuda::RotaryArgs a = args;
-    a.x = call.inputs[0].data;
-    a.table = call.inputs[1].as<float>();
+    a.x = call.inputs[RotaryInputs::x].data;
+    a.table = call.inputs[RotaryInputs::table].as<float>();
     a.y = call.outputs[0].data;
-    if (offset) a.offset = call.inputs[2].as<int32_t>();
-    if (segments) a.starts = call.inputs[2].as<int32_t>();
+    if (offset) a.offset = call.inputs[RotaryInputs::shift].as<int32_t>();
+    if (segments) a.starts = call.inputs[RotaryInputs::shift].as<int32_t>();
     cuda::launch_rotary(type, a, multiprocessors, stream);
   });
 }

@@ -4,6 +4,7 @@
 #include "ir/vjp.h"
 #include "ops/registry.h"
 #include "ops/rotary/factors.h"
+#include "ops/rotary/operands.h"
 #include "ops/stream/operand_rules.h"
 
 namespace headroom {
@@ -32,8 +33,8 @@ class Rotary final : public Op {
     flag(name(), attrs, "inverse");
     HR_CHECK(!(offset && segments), "rotary: an offset and segments");
     require_inputs(name(), inputs, 2 + size_t{offset || segments});
-    const Type& x = inputs[0];
-    const Type& table = inputs[1];
+    const Type& x = inputs[RotaryInputs::x];
+    const Type& table = inputs[RotaryInputs::table];
     require_float(name(), "x", x, 3);
     HR_CHECK(x.shape.size() == 3, "rotary: x has {} dimensions, not 3", x.shape.size());
     const int64_t heads = attrs.integer("heads");
@@ -44,12 +45,13 @@ class Rotary final : public Op {
     HR_CHECK(turned % 2 == 0 && turned <= width / heads, "rotary: a table of {} columns for heads of {}", turned,
              width / heads);
     require_whole(name(), "the table", table, DType::f32, table.shape);
-    if (offset) require_offset(name(), inputs[2], x.shape[0]);
-    if (segments) require_whole(name(), "the starts", inputs[2], DType::i32, {x.shape[0], x.shape[1]});
+    if (offset) require_offset(name(), inputs[RotaryInputs::shift], x.shape[0]);
+    if (segments)
+      require_whole(name(), "the starts", inputs[RotaryInputs::shift], DType::i32, {x.shape[0], x.shape[1]});
     return {computed(x, x.dtype)};
   }
 
-  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 0, false}}; }
+  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, RotaryInputs::x, false}}; }
   bool take_segments(Attrs& attrs) const override {
     attrs.set("segments", int64_t{1});
     return true;
@@ -57,19 +59,21 @@ class Rotary final : public Op {
 
   // One row of the table is read per position.
   Work work(const OpCall& call) const override {
-    const double table = static_cast<double>(call.inputs[0].dims[1] * call.inputs[1].dims[1] * 4);
-    return {3 * static_cast<double>(element_count(call.inputs[0].dims)),
-            2 * static_cast<double>(storage_bytes(call.inputs[0])) + table};
+    const double table =
+        static_cast<double>(call.inputs[RotaryInputs::x].dims[1] * call.inputs[RotaryInputs::table].dims[1] * 4);
+    return {3 * static_cast<double>(element_count(call.inputs[RotaryInputs::x].dims)),
+            2 * static_cast<double>(storage_bytes(call.inputs[RotaryInputs::x])) + table};
   }
 
   void vjp(VjpContext& context) const override {
     const ValueId dy = context.cotangent(0);
-    if (dy == kNone || !context.wants(0)) return;
+    if (dy == kNone || !context.wants(RotaryInputs::x)) return;
     std::vector<ValueId> inputs = context.node().inputs;
-    inputs[0] = dy;
+    inputs[RotaryInputs::x] = dy;
     Attrs attrs = context.attrs();
     attrs.set("inverse", int64_t{attrs.integer("inverse") == 0});
-    context.contribute(0, context.build().call("rotary", std::move(inputs), std::move(attrs), Role::gradient));
+    context.contribute(RotaryInputs::x,
+                       context.build().call("rotary", std::move(inputs), std::move(attrs), Role::gradient));
   }
 };
 
