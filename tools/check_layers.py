@@ -52,7 +52,7 @@ ALLOWED = {
     'report': 'plan',
     'bench_serve': 'report formats',
     'api': '*',
-    'cli': 'engine arguments report doctor serve bench_serve weights train plan data tokenizer formats',
+    'cli': 'engine arguments report doctor serve bench_serve weights train plan tokenizer formats',
 }
 # Only the command line and the public API may include these.
 TOPS = ('train', 'engine', 'arguments', 'serve', 'bench_serve', 'doctor', 'report', 'api', 'cli')

@@ -12,8 +12,8 @@
 #include "cli/plan_serve.h"
 #include "cli/refuse.h"
 #include "cli/signals.h"
-#include "data/chat_template.h"
 #include "engine/serving.h"
+#include "serve/given_template.h"
 #include "serve/server.h"
 
 namespace headroom {

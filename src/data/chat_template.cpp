@@ -134,20 +134,6 @@ ChatTemplate make_chat_template(const std::string& text, std::string source, con
   return chat;
 }
 
-std::string given_chat_template(const std::string& given) {
-  std::string text = given, source = "--chat-template";
-  if (given.find("{{") == std::string::npos && given.find("{%") == std::string::npos) {
-    if (!is_file_there(given))
-      throw Error(ErrorKind::usage, fmt::format("--chat-template {}: there is no such file", given),
-                  "give a file with a Jinja template, or its text");
-    text = read_whole(given, jinja::Limits{}.template_bytes);
-    source = given;
-  }
-  require_utf8_of(text, source);
-  jinja::Template::parse(text, source);
-  return text;
-}
-
 uint64_t chat_template_key(const std::filesystem::path& folder) {
   Checksum key;
   if (is_gguf_tokenizer(folder)) {

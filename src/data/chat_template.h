@@ -32,10 +32,6 @@ ChatTemplate load_chat_template(const std::filesystem::path& folder, const Token
 ChatTemplate make_chat_template(const std::string& text, std::string source, const std::filesystem::path& folder,
                                 const Tokenizer& tokenizer);
 
-// The text of a template given by the user: the argument itself if it has {{ or {%, else the contents of the file with
-// this name. Throws Error(usage) for a missing file, Error(format) for a template that is not supported.
-std::string given_chat_template(const std::string& given);
-
 // Whether load_chat_template() finds one there, well-formed or not. Throws Error(format) for a malformed
 // tokenizer_config.json.
 bool has_chat_template(const std::filesystem::path& folder);
