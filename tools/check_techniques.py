@@ -19,31 +19,20 @@ LISTED = re.compile(r'&techniques::(\w+)')
 
 # Who else names techniques, and what for. A row is a file of src/ and the techniques that it may name.
 NAMED_IN = {
-    'engine/technique_pins.cpp': ('packing length_buckets lora freeze quantize_weights qat matmul_precision attention_order micro_batch compress_activations',
+    'engine/technique_pins.cpp': ('packing length_buckets lora freeze quantize_weights qat matmul_precision attention_order compress_activations',
                                   'options that people know (--lora-r, --freeze, ...) as pins'),
-    'engine/process_bytes.cpp': ('packing length_buckets lora micro_batch', 'what the preparation of data and adapters takes outside the arena'),
-    'engine/opened_model.cpp': ('lora', 'an adapter given as a file pins its own settings'),
+    'engine/process_bytes.cpp': ('packing length_buckets', 'what the preparation of data takes outside the arena'),
     'engine/training_request.cpp': ('offload_optimizer', 'paged_... names of optimizers'),
-    'arguments/inference_options.cpp': ('quantize_weights qat offload_parameters prefetch', 'the techniques of evaluate and generate'),
-    'planner/weight_placement.cpp': ('quantize_weights qat offload_parameters prefetch', 'plans without a backward pass'),
-    'planner/finished_generation.cpp': ('lora quantize_weights qat', 'graphs without a backward pass'),
+    'planner/weight_placement.cpp': ('offload_parameters prefetch', 'plans without a backward pass'),
     'planner/inference.cpp': ('micro_batch chunked_loss', 'the sizes of an evaluation'),
     'engine/quantize.cpp': ('quantize_weights', 'which weights are stored as codes'),
     'planner/serving.cpp': ('offload_parameters', 'a pin that puts weights below the device before any size is tried'),
-    'planner/alternatives.cpp': ('micro_batch', 'the cheapest way out may be another batch'),
     'planner/mixed_layers.cpp': ('recompute sequence_chunks compress_activations', 'the settings of single layers are searched apart'),
-    'planner/techniques/qat.cpp': ('lora quantize_weights', 'which weights are trained, and which are codes already'),
-    'planner/techniques/quantize_training.cpp': ('lora quantize_weights qat', 'which weights are trained, and which are codes already'),
-    'planner/pipeline.cpp': ('lora attention_order', 'steps between the passes that follow their settings'),
-    'planner/bounds.cpp': ('chunked_loss', 'a size that bounds a search'),
-    'planner/candidates.cpp': ('chunked_loss', 'sizes that share a graph'),
+    'planner/pipeline.cpp': ('attention_order', 'a step between the passes that follows its setting'),
     'planner/techniques/offload.cpp': ('offload_activations offload_optimizer offload_gradients offload_parameters prefetch', 'what the four offloads share'),
     'planner/techniques/offload.h': ('prefetch', 'what the four offloads share'),
-    'planner/techniques/fused_optimizer.cpp': ('micro_batch', 'an update inside the backward pass wants one micro-batch'),
     'planner/techniques/micro_batch.cpp': ('fused_optimizer', 'the same from the other side'),
     'planner/techniques/quantize_weights.cpp': ('lora', 'a frozen base'),
-    'planner/techniques/sequence_chunks.cpp': ('lora recompute offload_activations offload_optimizer offload_parameters',
-                                               'thin products make parts smaller; it is tried where these leave nothing more to save'),
     'planner/techniques/bf16_mixed.cpp': ('fp16_mixed', 'both keep copies of the weights: one field of plan.json'),
     'train/checkpoint.cpp': ('micro_batch chunked_loss', "checkpoints of earlier formats"),
     'options/technique_options.cpp': ('matmul_precision attention_order', 'options of the same name'),
@@ -126,7 +115,7 @@ def self_test():
     lines = ['if (asked_for(request, kLora)) return;', '// kRecompute is a technique', 'techniques::recompute.name()', 'kLoraPrefix;',
              'pins["recompute"] = "on";  // "lora"', 'add("--lora");  // "lora"']
     found = [fault.split(':')[1] for fault in breaches('planner/search.cpp', lines, techniques)]
-    allowed = breaches('engine/opened_model.cpp', lines, techniques)
+    allowed = breaches('engine/technique_pins.cpp', lines, techniques)
     named = optimizer_breaches('train/a.cpp', ['if (name == "lion") return;', '"lionised"'], {'lion'})
     if sorted(found) != ['1', '3', '5'] or len(allowed) != 2 or len(named) != 1:
         sys.exit(f'self test: found {found}, {allowed}, {named}')

@@ -15,9 +15,7 @@ import check_techniques
 import source_check
 
 PROMISED = 6
-ABOVE = {
-    'lora': 12, 'quantize_weights': 10, 'micro_batch': 10, 'qat': 8, 'recompute': 8, 'offload_parameters': 8, 'chunked_loss': 8, 'prefetch': 7,
-}
+ABOVE = {'recompute': 7}
 
 
 def naming_files(code, name):

@@ -1,9 +1,6 @@
 #include "arguments/inference_options.h"
 
-#include "passes/offload_parameters.h"
-#include "passes/prefetch.h"
-#include "passes/qat.h"
-#include "passes/quantize_weights.h"
+#include "planner/pipeline.h"
 
 namespace headroom {
 
@@ -21,8 +18,7 @@ void add_inference_options(CLI::App& app, InferenceOptions& o, TierArguments& ti
          "threads (default: those of --profile, else one for each CPU that the process may use)");
   scalar(app, "--profile", o.machine.profile, "profile file or shipped profile, as for train");
   app.add_flag("--force", o.machine.force, "accept a budget above what the machine can give");
-  const PassInfo* const passes[] = {&kQuantizeWeights, &kQat, &kOffloadParameters, &kPrefetch};
-  app.footer(technique_help(passes));
+  app.footer(technique_help(inference_passes()));
 }
 
 namespace {

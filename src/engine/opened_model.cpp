@@ -83,7 +83,7 @@ PlanRequest OpenedModel::request(bool tokenizer_stays) const {
   set_threads(request.facts.threads);
   note(profile_remark(here, request));
   note(estimates_note(request.profile));
-  if (adapter_) request.techniques[std::string(kLora.name)] = lora_pin(lora_options(*adapter_, model_.spec));
+  if (adapter_) pin_lora(request, lora_options(*adapter_, model_.spec));
   if (!here.force) refuse_budgets_above_machine(here.device, request.budget_bytes, request.host_budget_bytes);
   return request;
 }

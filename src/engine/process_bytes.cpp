@@ -15,12 +15,11 @@
 #include "formats/safetensors_header.h"
 #include "formats/token_names.h"
 #include "passes/length_buckets.h"
-#include "passes/micro_batch.h"
 #include "passes/packing.h"
 #include "planner/estimates.h"
 #include "planner/techniques/length_buckets.h"
-#include "planner/techniques/lora.h"
 #include "planner/techniques/matmul_precision.h"
+#include "planner/techniques/micro_batch.h"
 #include "planner/techniques/precision.h"
 #include "tokenizer/pipeline.h"
 #include "tokenizer/stream_encoder.h"
@@ -170,7 +169,7 @@ void book_prompt(PlanRequest& request, const ModelFiles& model, int64_t text_byt
 void book_server(PlanRequest& request, const ModelFiles& model, int64_t programs, int64_t bytes, bool slots) {
   ProcessBytes& there = request.facts.is_cpu() ? request.process : request.host_process;
   there.server = align_up(bytes, 4096);
-  const int64_t adapters = slots || asked_for(request, kLora) ? kServingAdapterBytes : 0;
+  const int64_t adapters = slots || weights_are(request, WeightForm::adapted) ? kServingAdapterBytes : 0;
   there.planner = align_up(programs * model.spec.layers * (kServingLayerBytes + adapters), 4096);
 }
 
@@ -189,12 +188,12 @@ namespace {
 
 // For all layers: so many bytes each, and more with adapters.
 int64_t layer_bytes(int64_t layers, const PlanRequest& request, int64_t each, int64_t adapters) {
-  return layers * (each + (asked_for(request, kLora) ? adapters : 0));
+  return layers * (each + (weights_are(request, WeightForm::adapted) ? adapters : 0));
 }
 
 void book_programs(const ProgramBytes& bytes, int64_t count, int64_t layers, const PlanRequest& request,
                    ProcessBytes& process) {
-  const bool adapters = asked_for(request, kLora);
+  const bool adapters = weights_are(request, WeightForm::adapted);
   const bool fp32_products = precision_of(request) == "32-true" && matmul_precision_of(request) == "highest";
   process.planner += align_up(count * layer_bytes(layers, request, bytes.layer, bytes.adapter_layer), 4096);
   process.kernels += count * bytes.kernels;
@@ -208,7 +207,7 @@ constexpr ProgramBytes kFurtherPrefill{kServingLayerBytes, kServingAdapterBytes,
 // For a GPU's two page-locked batches for each program that reads the data: ids, labels, types and segments.
 int64_t pinned_batch_bytes(const PlanRequest& request) {
   const int64_t programs = 2 * (1 + static_cast<int64_t>(bucket_choices(request).size()));
-  const int64_t pinned = pinned_number(request, kMicroBatch), rows = pinned > 0 ? pinned : request.global_batch;
+  const int64_t pinned = pinned_micro_batch(request), rows = pinned > 0 ? pinned : request.global_batch;
   return 2 * programs * rows * request.seq_length * 4 * 4;
 }
 

@@ -10,13 +10,13 @@
 #include "passes/freeze.h"
 #include "passes/length_buckets.h"
 #include "passes/matmul_precision.h"
-#include "passes/micro_batch.h"
 #include "passes/packing.h"
 #include "passes/precisions.h"
 #include "passes/qat.h"
 #include "passes/quantize_weights.h"
 #include "planner/techniques/list_setting.h"
 #include "planner/techniques/lora.h"
+#include "planner/techniques/micro_batch.h"
 #include "weights/objective.h"
 
 namespace headroom {
@@ -132,8 +132,7 @@ std::map<std::string, Pin> technique_pins(const TechniqueOptions& options, int64
   say_data_order(options, spec, pins);
   say_compression(options, pins);
   std::map<std::string, Pin> out = pins.take();
-  if (micro_batch_size > 0)
-    out[std::string(kMicroBatch.name)] = {std::to_string(micro_batch_size), "pinned by --micro-batch-size"};
+  if (micro_batch_size > 0) pin_micro_batch(out, micro_batch_size, "pinned by --micro-batch-size");
   return out;
 }
 

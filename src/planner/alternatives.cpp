@@ -78,7 +78,7 @@ std::vector<ChangedRequest> without_clipping(const PlanRequest& request) {
   PlanRequest single = request;
   single.clips = false;
   single.global_batch = 1;
-  single.techniques.erase(std::string(techniques::micro_batch.name()));
+  pin_micro_batch(single.techniques, 0);
   return {
       {"--global-batch-size 1 --max-grad-norm 0", "steps of one sequence, gradients not clipped", std::move(single)}};
 }

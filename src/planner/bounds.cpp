@@ -180,7 +180,7 @@ void Bounder::forget() {
 
 std::vector<Bound> Bounder::bounds(Candidate candidate, std::span<const Candidate> places,
                                    std::span<const int64_t> chunks, LayerFacts* facts) {
-  candidate[techniques::chunked_loss].count = chunks.front();
+  set_loss_chunk_of(candidate, chunks.front());
   const Graph& graph = expanded(candidate);
   const Bindings bindings = graph.bounds();
   const Liveness liveness = training_liveness(graph, request_);

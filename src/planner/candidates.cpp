@@ -36,12 +36,6 @@ std::vector<Candidate> places_of(const PlanRequest& request, const Candidate& ca
   return out;
 }
 
-std::vector<int64_t> chunks_of(const PlanRequest& request, const Candidate& candidate) {
-  std::vector<int64_t> out;
-  for (const Setting& setting : techniques::chunked_loss.same_graph(request, candidate)) out.push_back(setting.count);
-  return out;
-}
-
 void copy_places(const Candidate& from, Candidate& to) {
   for (const Technique* technique : techniques_of(PipelinePart::placement)) to[*technique] = from[*technique];
 }
@@ -54,7 +48,7 @@ std::vector<CandidateFamily> families(const PlanRequest& request) {
   Candidate candidate;
   const std::function<void(size_t)> decide = [&](size_t next) {
     if (next == order.size()) {
-      out.push_back({candidate, places_of(request, candidate), chunks_of(request, candidate)});
+      out.push_back({candidate, places_of(request, candidate), loss_chunks(request, candidate)});
       return;
     }
     for (const Setting& setting : order[next]->choices(request, candidate)) {
@@ -125,7 +119,7 @@ std::vector<CandidateFamily> frugal_families(const PlanRequest& request) {
 Candidate member(const CandidateFamily& family, const Candidate& place, int64_t chunk) {
   Candidate out = family.candidate;
   copy_places(place, out);
-  out[techniques::chunked_loss].count = chunk;
+  set_loss_chunk_of(out, chunk);
   return out;
 }
 

@@ -7,11 +7,8 @@
 #include "passes/linear_groups.h"
 #include "passes/narrow_weights.h"
 #include "passes/norm_sums.h"
-#include "passes/qat.h"
-#include "passes/quantize_weights.h"
+#include "planner/pipeline.h"
 #include "planner/steps.h"
-#include "planner/technique.h"
-#include "planner/techniques/lora.h"
 #include "planner/techniques/precision.h"
 
 namespace headroom {
@@ -24,15 +21,14 @@ Graph finished_generation(const PlanRequest& request, Graph graph, std::span<con
       for (const std::string& program : programs) pass(g, g.find_program(program));
     });
   };
-  if (const LoraOptions lora = requested_lora(request); lora.rank > 0)
-    run_on_each(kLora, [&](Graph& g, RegionId region) { add_lora(g, region, lora); });
-  if (slots.count > 0) run_on_each(kLoraSlots, [&](Graph& g, RegionId region) { add_lora_slots(g, region, slots); });
-  if (asked_for(request, kQuantizeWeights))
-    run(kQuantizeWeights, [&](Graph& g) {
-      quantize_weights(g, g.find_program(programs.front()), pin(request, kQuantizeWeights.name), nullptr);
-    });
-  if (asked_for(request, kQat))
-    run_on_each(kQat, [&](Graph& g, RegionId region) { fake_quantize(g, region, pin(request, kQat.name)); });
+  std::vector<RegionId> regions;
+  for (const std::string& program : programs) regions.push_back(graph.find_program(program));
+  for (const Technique* technique : techniques_of(PipelinePart::model)) {
+    if (technique->inference_pass && asked_for(request, *technique->info))
+      run(*technique->info, [&](Graph& g) { technique->inference_pass(g, regions, request); });
+    if (technique->weights == WeightForm::adapted && slots.count > 0)
+      run_on_each(kLoraSlots, [&](Graph& g, RegionId region) { add_lora_slots(g, region, slots); });
+  }
   if (const Precision* const precision = narrow_precision_of(request); precision && !precision->keeps_fp32)
     run(*precision->technique, [&](Graph& g) { store_weights_to_read(g, precision->narrow); });
   if (rows == ProductRows::invariant)

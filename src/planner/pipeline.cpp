@@ -56,7 +56,11 @@ Graph assemble(Assembly assembly, const PlanRequest& request, const Candidate& c
     add_programs(assembly, request);
     drop_forward(g);
   });
-  if (candidate[techniques::lora].taken())
+  const auto adds_adapters = [&](const Technique* technique) {
+    return technique->weights == WeightForm::adapted && candidate[*technique].taken();
+  };
+  const std::span<const Technique* const> rewriters = techniques_of(PipelinePart::model);
+  if (std::any_of(rewriters.begin(), rewriters.end(), adds_adapters))
     run_pass(kLowRankProducts, graph, verify, trace, [](Graph& g) { join_low_rank_products(g); });
   run_pass(kNormCasts, graph, verify, trace, [&](Graph& g) { join_norm_casts(g, request.facts); });
   run_pass(kNormSums, graph, verify, trace, [&](Graph& g) { join_norm_sums(g, request.facts); });
@@ -97,6 +101,13 @@ std::vector<const PassInfo*> all_passes() {
   return infos;
 }
 
+std::vector<const PassInfo*> inference_passes() {
+  std::vector<const PassInfo*> infos;
+  for (const Technique* technique : technique_lists::kAll)
+    if (technique->for_inference) infos.push_back(technique->info);
+  return infos;
+}
+
 const Technique* find_technique(std::string_view name) {
   const auto at = std::find_if(technique_lists::kAll.begin(), technique_lists::kAll.end(),
                                [&](const Technique* t) { return t->name() == name; });
@@ -125,6 +136,13 @@ std::span<const Technique* const> techniques_of(PipelinePart part) {
       return technique_lists::kPlacement;
   }
   return {};
+}
+
+bool weights_are(const PlanRequest& request, WeightForm form) {
+  const auto makes = [&](const Technique* technique) {
+    return technique->weights == form && asked_for(request, *technique->info);
+  };
+  return std::any_of(technique_lists::kAll.begin(), technique_lists::kAll.end(), makes);
 }
 
 size_t Candidate::slot(const Technique& technique) {

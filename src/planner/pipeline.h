@@ -11,7 +11,8 @@ namespace headroom {
 
 // Every technique of this version, in the order of the pipeline.
 std::span<const Technique* const> all_techniques();
-std::vector<const PassInfo*> all_passes();  // the same, for help and documentation
+std::vector<const PassInfo*> all_passes();        // the same, for help and documentation
+std::vector<const PassInfo*> inference_passes();  // those for models that are not trained
 // Null for an unknown name.
 const Technique* find_technique(std::string_view name);
 

@@ -75,6 +75,14 @@ struct Spelling {
   std::string_view setting = {};  // "on", which this value means; empty: any
 };
 
+// What a technique makes of the model's weights, for others that cannot act on such weights.
+enum class WeightForm : uint8_t {
+  plain,    // nothing else
+  adapted,  // frozen, with trained adapters beside them
+  codes,    // frozen, stored as codes
+  rounded,  // kept in full, rounded when they are read
+};
+
 // A technique in the ladder (engine/ladder.h).
 struct LadderPlace {
   int at = 0;                         // among those of its kind, from 1; 0: it is not in it
@@ -113,6 +121,13 @@ struct Technique {
   // The part of the setting on which the graph depends. Absent: all of it.
   Setting (*in_graph)(const PlanRequest& request, const Candidate& candidate) = nullptr;
 
+  WeightForm weights = WeightForm::plain;
+
+  // A model that is not trained can have it: --technique of evaluate, generate and serve.
+  bool for_inference = false;
+  // Rewrites the programs of such a model that generate, if the technique is on.
+  void (*inference_pass)(Graph& graph, std::span<const RegionId> programs, const PlanRequest& request) = nullptr;
+
   // Rewrites the forward program, before autodiff, if the technique is on.
   void (*model_pass)(Assembly& assembly, const PlanRequest& request, const Candidate& candidate) = nullptr;
   // Rewrites the training programs, after autodiff, if the technique is on or `runs_always`.
@@ -148,6 +163,9 @@ inline bool asked_for(const PlanRequest& request, const PassInfo& info) {
   const std::string said = pin(request, info.name);
   return !said.empty() && said != "off";
 }
+
+// Whether a technique that makes this of the weights is pinned.
+bool weights_are(const PlanRequest& request, WeightForm form);
 
 // The choices of a technique that is only used if it is pinned.
 template <const PassInfo& info>

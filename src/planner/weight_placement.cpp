@@ -11,8 +11,6 @@
 #include "cost/stream_timeline.h"
 #include "memory/arenas.h"
 #include "passes/prefetch.h"
-#include "passes/qat.h"
-#include "passes/quantize_weights.h"
 #include "planner/emit.h"
 #include "planner/pipeline.h"
 #include "planner/search.h"
@@ -317,14 +315,27 @@ Plan place_weights(const PlanRequest& request, size_t count, const Variants& var
   return plan;
 }
 
+namespace {
+
+// "quantize-weights, qat and prefetch"
+std::string inference_technique_names() {
+  const std::vector<const PassInfo*> infos = inference_passes();
+  std::string names;
+  for (size_t i = 0; i < infos.size(); ++i)
+    names += std::string(i == 0 ? "" : i + 1 < infos.size() ? ", " : " and ") + std::string(infos[i]->name);
+  return names;
+}
+
+}  // namespace
+
 void check_untrained_pins(const PlanRequest& request) {
   for (const auto& [name, pin] : request.techniques) {
     if (!pin.why.empty()) continue;
-    if (name != kOffloadParameters.name && name != kPrefetch.name && name != kQuantizeWeights.name && name != kQat.name)
+    const Technique* const technique = find_technique(name);
+    if (!technique || !technique->for_inference)
       throw Error(ErrorKind::usage, fmt::format("--technique {} does not apply to a model that is not trained", name),
-                  fmt::format("{}, {}, {} and {} are", kOffloadParameters.name, kPrefetch.name, kQuantizeWeights.name,
-                              kQat.name));
-    find_technique(name)->check(request, pin.setting);
+                  inference_technique_names() + " are");
+    technique->check(request, pin.setting);
   }
 }
 

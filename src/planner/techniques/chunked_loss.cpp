@@ -61,3 +61,13 @@ constinit const Technique chunked_loss{
 };
 
 }  // namespace headroom::techniques
+
+namespace headroom {
+
+std::vector<int64_t> loss_chunks(const PlanRequest& request, const Candidate& candidate) {
+  std::vector<int64_t> out;
+  for (const Setting& setting : techniques::chunked_loss.same_graph(request, candidate)) out.push_back(setting.count);
+  return out;
+}
+
+}  // namespace headroom

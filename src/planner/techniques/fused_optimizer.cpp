@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "passes/micro_batch.h"
 #include "planner/techniques/micro_batch.h"
 #include "planner/techniques/precision.h"
 
@@ -22,7 +21,7 @@ Verdict verdict(const PlanRequest& request) {
 
 void check(const PlanRequest& request, const std::string& setting) {
   check_switch<kFusedOptimizer>(request, setting);
-  const int64_t pinned = pinned_number(request, kMicroBatch);
+  const int64_t pinned = pinned_micro_batch(request);
   if (setting == "on" && !update_waits(request) && pinned > 0 && pinned < request.global_batch)
     throw Error(ErrorKind::usage,
                 fmt::format("--technique fused-optimizer=on needs one micro-batch per step, not {} of {}",

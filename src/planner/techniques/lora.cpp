@@ -35,6 +35,12 @@ constinit const Technique lora{
     .ladder = {5},
     .check = [](const PlanRequest& request, const std::string&) { requested_lora(request); },
     .choices = choices,
+    .weights = WeightForm::adapted,
+    .inference_pass =
+        [](Graph& graph, std::span<const RegionId> programs, const PlanRequest& request) {
+          if (const LoraOptions options = requested_lora(request); options.rank > 0)
+            for (const RegionId program : programs) add_lora(graph, program, options);
+        },
     .model_pass = add_adapters,
     .told = told,
 };
@@ -62,6 +68,10 @@ Pin lora_pin(const LoraOptions& options) {
                       options.dropout, options.rank_stabilised ? 1 : 0, write_list(options.targets),
                       write_list(options.modules_to_save)),
           "named by --lora-r"};
+}
+
+void pin_lora(PlanRequest& request, const LoraOptions& options) {
+  request.techniques[std::string(kLora.name)] = lora_pin(options);
 }
 
 LoraOptions requested_lora(const PlanRequest& request) {

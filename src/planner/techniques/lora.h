@@ -12,6 +12,7 @@ extern const Technique lora;
 
 // The options as one setting; rank 0: none.
 Pin lora_pin(const LoraOptions& options);
+void pin_lora(PlanRequest& request, const LoraOptions& options);
 // The options in a request's pin; rank 0 if there is none. Throws Error(usage) for a setting that lora_pin() does not
 // make.
 LoraOptions requested_lora(const PlanRequest& request);

@@ -13,8 +13,7 @@ namespace techniques {
 namespace {
 
 std::vector<Setting> choices(const PlanRequest& request, const Candidate&) {
-  if (const int64_t pinned = pinned_number(request, kMicroBatch); pinned > 0)
-    return {{std::min(pinned, request.global_batch)}};
+  if (const int64_t pinned = pinned_micro_batch(request); pinned > 0) return {{std::min(pinned, request.global_batch)}};
   if (pin(request, kFusedOptimizer.name) == "on" || loss_spans_batch(request)) return {{request.global_batch}};
   if (request.arithmetic_fixed) return {{1}};
   std::set<int64_t> sizes{request.global_batch};
@@ -61,6 +60,16 @@ constinit const Technique micro_batch{
 };
 
 }  // namespace techniques
+
+int64_t pinned_micro_batch(const PlanRequest& request) { return pinned_number(request, kMicroBatch); }
+
+void pin_micro_batch(std::map<std::string, Pin>& techniques, int64_t size, std::string why) {
+  const std::string name(kMicroBatch.name);
+  if (size > 0)
+    techniques[name] = {std::to_string(size), std::move(why)};
+  else
+    techniques.erase(name);
+}
 
 bool loss_spans_batch(const PlanRequest& request) {
   const Graph& graph = request.forward;

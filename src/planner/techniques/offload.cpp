@@ -83,6 +83,11 @@ bool offloads(const Candidate& candidate) {
                      [&](const Technique* technique) { return candidate[*technique].taken(); });
 }
 
+bool offloads_all(const Candidate& candidate, int64_t layers) {
+  return candidate[techniques::offload_optimizer].taken() && candidate[techniques::offload_parameters].taken() &&
+         candidate[techniques::offload_activations].count >= layers;
+}
+
 KeptIn::KeptIn(const Candidate& candidate)
     : optimizer(candidate[techniques::offload_optimizer].tier),
       gradients(candidate[techniques::offload_gradients].tier),

@@ -22,6 +22,9 @@ std::array<const Technique*, 4> offload_techniques();
 // Whether a candidate keeps anything in a lower tier.
 bool offloads(const Candidate& candidate);
 
+// Whether it keeps everything there: states, weights and the activations of all `layers`.
+bool offloads_all(const Candidate& candidate, int64_t layers);
+
 // The tier for each role of values that a candidate moves.
 struct KeptIn {
   Tier optimizer = Tier::device;

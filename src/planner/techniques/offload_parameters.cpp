@@ -22,6 +22,7 @@ constinit const Technique offload_parameters{
     .choices = choices,
     .same_graph = Record::same_graph,
     .in_graph = Record::in_graph,
+    .for_inference = true,
     .pass =
         [](Graph& graph, const PlanRequest&, const Candidate& candidate) {
           const Setting& setting = candidate[offload_parameters];

@@ -32,6 +32,7 @@ constinit const Technique prefetch{
     .check = check_prefetch,
     .choices = choices,
     .refinements = refinements,
+    .for_inference = true,
     .told = told,
 };
 

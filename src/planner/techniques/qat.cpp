@@ -4,8 +4,6 @@
 #include <iterator>
 
 #include "base/error.h"
-#include "passes/lora.h"
-#include "passes/quantize_weights.h"
 #include "planner/technique.h"
 
 namespace headroom::techniques {
@@ -19,10 +17,10 @@ void check(const PlanRequest&, const std::string& setting) {
 }
 
 Verdict verdict(const PlanRequest& request) {
-  if (asked_for(request, kLora))
+  if (weights_are(request, WeightForm::adapted))
     return {"acts on trained weights; with adapters the matrices are frozen",
             "leave --lora-r out; or --technique quantize-weights=int4 trains adapters over a quantised base"};
-  if (asked_for(request, kQuantizeWeights))
+  if (weights_are(request, WeightForm::codes))
     return {"needs unquantised weights; these are stored as codes",
             "start from the model in 32 or 16 bits, or leave qat out"};
   return {};
@@ -69,6 +67,12 @@ constinit const Technique qat{
     .check = check,
     .verdict = verdict,
     .choices = choices,
+    .weights = WeightForm::rounded,
+    .for_inference = true,
+    .inference_pass =
+        [](Graph& graph, std::span<const RegionId> programs, const PlanRequest& request) {
+          for (const RegionId program : programs) fake_quantize(graph, program, pin(request, kQat.name));
+        },
     .model_pass = round,
     .told = told,
     .record =

@@ -4,9 +4,6 @@
 #include <iterator>
 
 #include "base/error.h"
-#include "passes/lora.h"
-#include "passes/qat.h"
-#include "passes/quantize_weights.h"
 #include "planner/technique.h"
 
 namespace headroom::techniques {
@@ -32,12 +29,12 @@ void check(const PlanRequest& request, const std::string& setting) {
 }
 
 Verdict verdict(const PlanRequest& request) {
-  if (asked_for(request, kLora))
+  if (weights_are(request, WeightForm::adapted))
     return {"acts on trained weights; with adapters the matrices are frozen",
             "leave --lora-r out; or --technique quantize-weights=int8 stores the frozen base in as many bits"};
-  if (asked_for(request, kQuantizeWeights))
+  if (weights_are(request, WeightForm::codes))
     return {"trains the codes of weights; quantize-weights freezes them", "name one of the two"};
-  if (asked_for(request, kQat))
+  if (weights_are(request, WeightForm::rounded))
     return {"stores weights as codes; qat keeps them in full and rounds them when they are read",
             "name one of the two"};
   const Optimizer& optimizer = find_optimizer(request.optimizer.optimizer());

@@ -21,7 +21,7 @@ void check(const PlanRequest&, const std::string& setting) {
 
 void store(Assembly& a, const PlanRequest& request, const Candidate&) {
   const std::string kind = pin(request, kQuantizeWeights.name);
-  if (a.trains && !asked_for(request, kLora))
+  if (a.trains && !weights_are(request, WeightForm::adapted))
     throw Error(ErrorKind::usage,
                 fmt::format("--technique quantize-weights={}: weights that are trained cannot be codes", kind),
                 "--lora-r 16 trains adapters on top of the quantised base");
@@ -48,6 +48,12 @@ constinit const Technique quantize_weights{
     .ladder = {8, &lora},
     .check = check,
     .choices = when_asked_for<kQuantizeWeights>,
+    .weights = WeightForm::codes,
+    .for_inference = true,
+    .inference_pass =
+        [](Graph& graph, std::span<const RegionId> programs, const PlanRequest& request) {
+          headroom::quantize_weights(graph, programs.front(), pin(request, kQuantizeWeights.name), nullptr);
+        },
     .model_pass = store,
     .told = told,
     .record =

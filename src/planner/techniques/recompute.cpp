@@ -160,6 +160,8 @@ std::optional<std::vector<KeepRun>> parse_runs(std::string_view text, int64_t bl
 
 }  // namespace
 
+const Setting& recompute_of(const Candidate& candidate) { return candidate[techniques::recompute]; }
+
 Setting keep_setting(const std::vector<KeepRun>& runs, const std::vector<KeepRun>& others) {
   Setting out{.count = 0, .of = static_cast<int32_t>(blocks_of(runs) + blocks_of(others))};
   out.count = packed_runs(joined_runs(runs), keep_unit(out.of));

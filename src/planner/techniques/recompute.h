@@ -15,6 +15,9 @@ namespace techniques {
 extern const Technique recompute;
 }
 
+// Its setting in a candidate.
+const Setting& recompute_of(const Candidate& candidate);
+
 // A number of consecutive blocks with the same level.
 struct KeepRun {
   int64_t blocks = 0;

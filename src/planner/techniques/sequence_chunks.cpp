@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "passes/lora.h"
 #include "planner/techniques/micro_batch.h"
 #include "planner/techniques/offload.h"
 #include "planner/techniques/recompute.h"
@@ -35,11 +34,9 @@ void check(const PlanRequest& request, const std::string& setting) {
 // Whether a candidate has no other way left: one sequence at a time, every layer recomputed, and all possible values in
 // the lower tiers, if there are any.
 bool is_frugal(const PlanRequest& request, const Candidate& decided) {
-  const Setting& kept = decided[recompute];
-  const bool all_moved = decided[offload_optimizer].taken() && decided[offload_parameters].taken() &&
-                         decided[offload_activations].count >= kept.of;
+  const Setting& kept = recompute_of(decided);
   return micro_batch_of(decided) == 1 && kept == keep_setting(kept.of, kept.of, Keep::block_input, Keep::all) &&
-         (!offloads(decided) || all_moved);
+         (!offloads(decided) || offloads_all(decided, kept.of));
 }
 
 std::vector<Setting> choices(const PlanRequest& request, const Candidate& decided) {
@@ -68,7 +65,7 @@ Told told(const PlanRequest& request, const Candidate& chosen) {
 int64_t process_bytes(const PlanRequest& request, const Candidate& candidate) {
   const int64_t parts = candidate[sequence_chunks].count;
   if (parts < 2) return 0;
-  const int64_t layer = asked_for(request, kLora) ? kAdapterPartBytes : kPartBytes;
+  const int64_t layer = weights_are(request, WeightForm::adapted) ? kAdapterPartBytes : kPartBytes;
   return parts * block_count(request.forward) * layer + kKernelBytes;
 }
 
