@@ -176,6 +176,7 @@ class PlanQuestions(ProgramTest):
         points = self.answer("--memory", "100MiB", "--curve", "curve.html")["points"]
         self.assertGreater(len(points), 3)
         page = (self.root / "curve.html").read_text()
+        self.assertEqual([path.name for path in self.root.glob("curve.html*")], ["curve.html"])
         for point in points:
             plan = self.planned(point["command"])
             self.assertEqual((plan["budget_bytes"], plan["peak_bytes"], plan["predicted_step_seconds"]),
