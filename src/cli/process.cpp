@@ -7,7 +7,7 @@
 
 namespace headroom {
 
-void prepare_process(char**) {
+void prepare_process() {
   end_cleanly_without_memory();
   ::mallopt(M_ARENA_MAX, 1);
   ::mallopt(M_MMAP_THRESHOLD, 256 * 1024);
