@@ -128,7 +128,7 @@ std::string explain(const PlanRequest& request, const SearchResult& result) {
   }
   if (plan.feasible) text += "techniques\n";
   for (const TechniqueReport& t : plan.techniques)
-    text += fmt::format("  {:<19} {:<13} {}\n      {}{}\n", t.name, t.kind, t.value, describe_effect(t), t.why);
+    text += fmt::format("  {:<20} {:<13} {}\n      {}{}\n", t.name, t.kind, t.value, describe_effect(t), t.why);
   if (plan.feasible) text += explain_automatic(plan);
   text += "plans that no other beats in both memory and time (least memory first)\n";
   explain_frontier(request.budget_bytes, result, text);

@@ -63,6 +63,15 @@ TEST(Budget, OneByteBelowTheMinimumIsShortByOne) {
   EXPECT_NE(text.find("short of 1 bytes"), std::string::npos) << text;
 }
 
+TEST(Budget, KindsOfTechniquesStandInOneColumn) {
+  const ModelFiles model = small_model();
+  const PlanRequest request = fixed_request(fixed_options(), model);
+  const SearchResult found = search_training_plan(request);
+  const std::string text = explain(request, found);
+  for (const TechniqueReport& technique : found.plan.techniques)
+    EXPECT_NE(text.find(fmt::format("\n  {:<20} {}", technique.name, technique.kind)), std::string::npos) << text;
+}
+
 TEST(Budget, RepeatedPlansAreTheSameBytes) {
   const ModelFiles model = small_model();
   TrainOptions options = fixed_options();
