@@ -122,6 +122,15 @@ void replace_directory(const fs::path& from, const fs::path& to, const fs::path&
   fail_errno("rename", from);
 }
 
+// The folders of `path` that are not there, the innermost first.
+std::vector<fs::path> missing_parents(const fs::path& path) {
+  std::vector<fs::path> missing;
+  std::error_code status;
+  for (fs::path at = path.parent_path(); !at.empty() && !fs::exists(at, status); at = at.parent_path())
+    if (at.has_filename()) missing.push_back(at);
+  return missing;
+}
+
 // Of `only`, or of all names.
 void recover_names(const fs::path& parent, const std::string* only) {
   std::vector<std::string> marked;
@@ -148,7 +157,7 @@ void recover_names(const fs::path& parent, const std::string* only) {
 }  // namespace
 
 AtomicDirectory::AtomicDirectory(const fs::path& final_path)
-    : final_(without_slash(final_path)), temporary_(beside(final_, kTemporary)) {
+    : final_(without_slash(final_path)), temporary_(beside(final_, kTemporary)), created_(missing_parents(final_)) {
   std::error_code status;
   fs::create_directories(parent_of(final_), status);
   if (status) fail("create", parent_of(final_), status);
@@ -162,6 +171,9 @@ AtomicDirectory::~AtomicDirectory() {
   std::error_code ignored;
   if (!committed_) fs::remove_all(temporary_, ignored);
   if (lock_ >= 0) ::close(lock_);
+  if (committed_) return;
+  for (const fs::path& parent : created_)
+    if (::rmdir(parent.c_str()) != 0) break;
 }
 
 void AtomicDirectory::commit() {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace headroom {
 
@@ -19,7 +20,7 @@ class AtomicDirectory {
   explicit AtomicDirectory(const std::filesystem::path& final_path);
   AtomicDirectory(const AtomicDirectory&) = delete;
   AtomicDirectory& operator=(const AtomicDirectory&) = delete;
-  // Removes the temporary one unless committed.
+  // Unless committed, removes the temporary one, and those of the parents that it created that are empty.
   ~AtomicDirectory();
 
   // Where to write: the temporary directory.
@@ -32,6 +33,7 @@ class AtomicDirectory {
  private:
   std::filesystem::path final_;
   std::filesystem::path temporary_;
+  std::vector<std::filesystem::path> created_;  // parents that were missing, the innermost first
   int lock_ = -1;
   bool committed_ = false;
 };

@@ -48,6 +48,19 @@ TEST(AtomicDirectory, UncommittedLeavesNothingAndTheOlderOneStands) {
   EXPECT_EQ(names(directory.path()), std::vector<std::string>{"c"});
 }
 
+TEST(AtomicDirectory, UncommittedLeavesNoParentThatItCreated) {
+  TemporaryDirectory directory;
+  std::filesystem::create_directory(directory / "kept");
+  { AtomicDirectory atomic(directory / "kept/a/b//c/"); }
+  EXPECT_EQ(names(directory.path()), std::vector<std::string>{"kept"});
+  EXPECT_TRUE(names(directory / "kept").empty());
+  {
+    AtomicDirectory atomic(directory / "kept/a/b/c");
+    std::filesystem::create_directory(directory / "kept/a/other");
+  }
+  EXPECT_EQ(names(directory / "kept/a"), std::vector<std::string>{"other"});
+}
+
 TEST(AtomicDirectory, StaleTemporariesAreRemovedAndTheOldOneBroughtBack) {
   TemporaryDirectory directory;
   for (const char* name :
