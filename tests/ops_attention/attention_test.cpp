@@ -337,6 +337,16 @@ TEST(Attention, ForwardScratchDoesNotGrowWithTheSequence) {
   }
 }
 
+// What only the kernels with bf16 products use is not booked for others.
+TEST(Attention, Fp32ForwardScratchIsTheSameWithBf16Instructions) {
+  DeviceFacts facts;
+  facts.threads = 2;
+  facts.capabilities = capabilities_of(InstructionSet::avx512);
+  const int64_t without = spec_for("attention", 512, 64, DType::f32, facts).scratch_bytes;
+  facts.capabilities = capabilities_of(InstructionSet::avx512_bf16);
+  EXPECT_EQ(spec_for("attention", 512, 64, DType::f32, facts).scratch_bytes, without);
+}
+
 TEST(Attention, LongSequenceRunsInBoundedScratch) {
   const Case c{1, 32768, 1, 1, 8, true, 256, 0, DType::bf16};
   const Inputs in = random_inputs(c);

@@ -278,7 +278,8 @@ inline int64_t forward_scratch(const AttentionShape& shape, DType dtype, const D
   int64_t bytes = reference_row_bytes(shape);
   if (facts.capabilities.has(kAvx2) && shape.dim <= kMaxFastDim) {
     bytes = std::max(bytes, block_bytes(forward_simd_block, shape));
-    if (facts.capabilities.has(kAvx512Bf16)) bytes = std::max(bytes, block_bytes(forward_bf16_block, shape));
+    if (facts.capabilities.has(kAvx512Bf16) && dtype == DType::bf16)
+      bytes = std::max(bytes, block_bytes(forward_bf16_block, shape));
     if (facts.capabilities.has(kAmx) && dtype == DType::f32)
       bytes = std::max(bytes, block_bytes(forward_exact_block, shape));
   }
