@@ -2,10 +2,10 @@
 
 import json
 import math
+import re
 import unittest
 
 from program import CONFIG, DiskTest, ProgramTest, read_safetensors
-
 
 
 def squares_of_rows_and_columns(shape):
@@ -44,8 +44,17 @@ STEADY = ["--lr-scheduler-type", "constant", "--learning-rate", "0.05", "--weigh
 
 
 def arguments(name):
-    options = OPTIMIZERS[name][0]
+    options = OPTIMIZERS[name][0] if name in OPTIMIZERS else ["--learning-rate", "1e-3"]
     return options if "--optim" in options else ["--optim", name, *options]
+
+
+def every_optimizer(test):
+    """The cases above, and the other optimizers that the program knows, with their usual settings."""
+    refusal = test.call(*test.train_arguments("out", "--optim", "?")).stderr
+    known = " ".join(refusal.split("one of ", 1)[1].split())
+    names = re.sub(r" \([^)]*\)", "", known).split(", ")
+    tested = {arguments(name)[1] for name in OPTIMIZERS}
+    return [*OPTIMIZERS, *(name for name in names if name not in tested)]
 
 
 class OptimizerTest(ProgramTest):
@@ -82,7 +91,7 @@ class OptimizerTest(ProgramTest):
         self.assertNotEqual(self.weights("by-option"), self.weights("usual"))
 
     def test_a_run_resumes_bitwise(self):
-        for name in OPTIMIZERS:
+        for name in every_optimizer(self):
             for precision in ("32-true", "bf16-mixed", "bf16-true", "16-mixed", "16-true"):
                 with self.subTest(optimizer=name, precision=precision):
                     more = [*STEADY, *arguments(name), "--precision", precision]
@@ -121,7 +130,7 @@ class CompositionTest(DiskTest):
         return (self.root / run / "model.safetensors").read_bytes()
 
     def test_exact_techniques_change_no_bit(self):
-        for name in OPTIMIZERS:
+        for name in every_optimizer(self):
             options = [*arguments(name), "--technique", "micro-batch=4"]
             plain = self.result(f"plain-{name}", *options)
             unclipped = self.result(f"unclipped-{name}", *options, "--max-grad-norm", 0, "--technique", "fused-optimizer=off")
@@ -140,7 +149,7 @@ class CompositionTest(DiskTest):
         self.assertNotIn("disk", setting(plan("--optim", "adamw_8bit", *self.disk())))
 
     def test_parts_of_the_batch_and_of_the_model(self):
-        for name in OPTIMIZERS:
+        for name in every_optimizer(self):
             with self.subTest(optimizer=name):
                 losses = []
                 for run, more in (("whole", ["--technique", "micro-batch=4"]), ("ones", ["--technique", "micro-batch=1"])):

@@ -19,6 +19,8 @@ std::vector<Case> cases() {
   std::vector<Case> all{
       {"adamw", adam}, {"adam", adam}, {"adagrad", {{"eps", 1e-10}}}, {"lion", {{"beta1", 0.9}, {"beta2", 0.99}}}};
   all.push_back({"adamw", Attrs(adam).set("rate", 4.0)});
+  for (const int64_t decoupled : {0, 1})
+    all.push_back({"moments", {{"beta1", 0.9}, {"beta2", 0.95}, {"decoupled", decoupled}}});
   for (const double momentum : {0.0, 0.5})
     for (const int64_t flag : {0, 1}) {
       all.push_back({"rmsprop", {{"alpha", 0.9}, {"eps", 1e-3}, {"momentum", momentum}, {"centered", flag}}});
@@ -36,6 +38,8 @@ std::vector<Tensor> inputs(const Case& of, DType weight, int64_t count, double c
       all.back().set(i, (k == 0 ? 1.5 : 0.5) + all.back().at(i));  // squares are above the mean's
   }
   all.push_back(hyper_of(1, 3));
+  all.back().set(kOwnScalar[2], 1.3);
+  all.back().set(kOwnScalar[3], 1e-3);
   all.push_back(Tensor::filled(DType::f32, {1}, clip));
   if (copy) all.push_back(Tensor::random(DType::bf16, {count}, 9));
   return all;

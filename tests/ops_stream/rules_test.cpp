@@ -91,6 +91,7 @@ TEST(Rules, KindsAndProducts) {
                                  {"add", OpKind::sum},
                                  {"adamw", OpKind::update},
                                  {"adam", OpKind::update},
+                                 {"moments", OpKind::update},
                                  {"sgd", OpKind::update},
                                  {"rmsprop", OpKind::update},
                                  {"adagrad", OpKind::update},

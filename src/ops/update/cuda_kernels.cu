@@ -27,8 +27,9 @@ HR_DEVICE UpdateStep step_of(const UpdateArgs& a) {
   UpdateStep step;
   step.lr = a.rate * static_cast<double>(a.hyper[kLearningRate]);
   step.decay = a.decay ? static_cast<double>(a.hyper[kWeightDecay]) : 0.0;
-  constexpr int64_t place[] = {kOwnScalar[0], kOwnScalar[1]};
-  for (int i = 0; i < 2; ++i) step.own[i] = static_cast<double>(a.hyper[place[i]]);
+  constexpr int64_t place[kOwnScalars] = {kOwnScalar[0], kOwnScalar[1], kOwnScalar[2], kOwnScalar[3],
+                                          kOwnScalar[4], kOwnScalar[5], kOwnScalar[6], kOwnScalar[7]};
+  for (int i = 0; i < kOwnScalars; ++i) step.own[i] = static_cast<double>(a.hyper[place[i]]);
   for (int i = 0; i < kUpdateNumbers; ++i) step.number[i] = a.number[i];
   return step;
 }

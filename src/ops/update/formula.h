@@ -9,6 +9,8 @@ namespace headroom {
 #define HR_UPDATES(X)                                                                             \
   X(adamw, AdamUpdate<true>, 15, "exp_avg", "exp_avg_sq")                                         \
   X(adam, AdamUpdate<false>, 16, "exp_avg", "exp_avg_sq")                                         \
+  X(moments_decoupled, MomentsUpdate<true>, 17, "exp_avg", "exp_avg_sq")                          \
+  X(moments, MomentsUpdate<false>, 18, "exp_avg", "exp_avg_sq")                                   \
   X(sgd, SgdUpdate, 4, )                                                                          \
   X(sgd_momentum, MomentumUpdate<false>, 6, "momentum_buffer")                                    \
   X(sgd_nesterov, MomentumUpdate<true>, 6, "momentum_buffer")                                     \

@@ -39,6 +39,38 @@ struct AdamUpdate {
   }
 };
 
+// w' = w - lr (gradient's share g + mean's share m') / (root's share sqrt(v') + floor), with m and v the means of g and
+// its square. Shares and floor are the step's own scalars, so that relatives of Adam differ by them alone. Weight decay
+// as for Adam.
+template <bool kDecoupled>
+struct MomentsUpdate {
+  static constexpr int kStates = 2;
+  static constexpr unsigned kSigned = 1;
+  enum { kKeep, kNew1, kBeta2, kNew2, kGradientStep, kMeanStep, kRootShare, kFloor };
+
+  template <class Real>
+  HR_FORMULA static void factors(const UpdateStep& step, Real* f) {
+    f[kKeep] = static_cast<Real>(kDecoupled ? 1 - step.lr * step.decay : step.decay);
+    f[kNew1] = static_cast<Real>(1 - step.number[0]);
+    f[kBeta2] = static_cast<Real>(step.number[1]);
+    f[kNew2] = static_cast<Real>(1 - step.number[1]);
+    f[kGradientStep] = static_cast<Real>(step.lr * step.own[0]);
+    f[kMeanStep] = static_cast<Real>(step.lr * step.own[1]);
+    f[kRootShare] = static_cast<Real>(step.own[2]);
+    f[kFloor] = static_cast<Real>(step.own[3]);
+  }
+
+  template <class M, class F, class V>
+  HR_FORMULA static V at(M m, const F& f, V w, V g, V* states) {
+    if (!kDecoupled) g = m.mul_add(m.set(f[kKeep]), w, g);
+    states[0] = m.mul_add(m.set(f[kNew1]), g, m.neg_mul_add(m.set(f[kNew1]), states[0], states[0]));
+    states[1] = m.mul_add(states[1], m.set(f[kBeta2]), m.mul(m.mul(g, g), m.set(f[kNew2])));
+    const V root = m.mul_add(m.set(f[kRootShare]), m.sqrt(states[1]), m.set(f[kFloor]));
+    const V move = m.mul_add(m.set(f[kGradientStep]), g, m.mul(m.set(f[kMeanStep]), states[0]));
+    return m.neg_mul_add(m.set(1), m.div(move, root), kDecoupled ? m.mul(w, m.set(f[kKeep])) : w);
+  }
+};
+
 // d = g + decay w; w' = w - lr d
 struct SgdUpdate {
   static constexpr int kStates = 0;

@@ -30,6 +30,10 @@ UpdateFormula rmsprop(const Attrs& attrs) {
   return static_cast<UpdateFormula>(static_cast<int>(UpdateFormula::rmsprop) + variant);
 }
 
+UpdateFormula moments(const Attrs& attrs) {
+  return flag("moments", attrs, "decoupled") ? UpdateFormula::moments_decoupled : UpdateFormula::moments;
+}
+
 template <UpdateFormula kFormula>
 UpdateFormula always(const Attrs&) {
   return kFormula;
@@ -41,6 +45,7 @@ std::vector<UpdateRow> make_rows() {
   return {
       {"adamw", adam, always<UpdateFormula::adamw>},
       {"adam", adam, always<UpdateFormula::adam>},
+      {"moments", {{"beta1"}, {"beta2"}}, moments},
       {"sgd", {{"momentum"}}, sgd},
       {"rmsprop", {{"alpha"}, {"eps", 0, kAny}, {"momentum"}}, rmsprop},
       {"adagrad", {{"eps", 0, kAny}}, always<UpdateFormula::adagrad>},
