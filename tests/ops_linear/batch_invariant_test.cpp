@@ -9,7 +9,7 @@
 namespace headroom::op_test {
 namespace {
 
-constexpr int64_t kRows[] = {3, 8, 9, 64, 200};
+constexpr int64_t kRows[] = {3, 8, 9, 12, 29, 64, 200};
 
 // Row `row` of x [1, rows, width].
 Tensor row_of(const Tensor& x, int64_t row) {
@@ -42,8 +42,9 @@ struct Layer {
 };
 
 // Rows in calls of other sizes have the same bits as alone.
-void expect_rows_alone(const Layer& layer, DType x_dtype, DType y_dtype, bool bias, bool residual) {
-  const int64_t most = kRows[std::size(kRows) - 1];
+void expect_rows_alone(const Layer& layer, DType x_dtype, DType y_dtype, bool bias, bool residual,
+                       std::span<const int64_t> counts = kRows) {
+  const int64_t most = counts.back();
   const Tensor x = Tensor::random(x_dtype, {1, most, layer.ins()}, 1),
                added = Tensor::random(y_dtype, {1, most, layer.outs()}, 4);
   const Attrs attrs{{"batch_invariant", int64_t{1}},
@@ -59,7 +60,7 @@ void expect_rows_alone(const Layer& layer, DType x_dtype, DType y_dtype, bool bi
   };
   std::vector<Tensor> alone;
   for (int64_t row = 0; row < most; ++row) alone.push_back(call(row_of(x, row), row_of(added, row)));
-  for (const int64_t rows : kRows) {
+  for (const int64_t rows : counts) {
     const Tensor found = call(first_rows(x, rows), first_rows(added, rows));
     for (int64_t row = 0; row < rows; ++row)
       ASSERT_TRUE(row_of(found, row).same_bytes(alone[static_cast<size_t>(row)])) << "row " << row << " of " << rows;
@@ -99,6 +100,15 @@ TEST(BatchInvariant, RowsOfDenseWeights) {
       }
 }
 
+// Rows so long that x is arranged in several parts, of which the last has a few rows or most of a block.
+TEST(BatchInvariant, LongRowsInParts) {
+  constexpr int64_t kCounts[] = {16, 35, 45};
+  const Tensor weight = Tensor::random(DType::bf16, {49, 8192}, 2, 0.1);
+  expect_rows_alone({weight, weight, true}, DType::bf16, DType::bf16, true, true, kCounts);
+  const Coded codes = coded(Tensor::random(DType::f32, {49, 8192}, 2, 0.1), kInt4);
+  expect_rows_alone({codes.codes, codes.decoded, true}, DType::bf16, DType::f32, true, true, kCounts);
+}
+
 TEST(BatchInvariant, RowsOfCodedWeights) {
   const Storage per_row{256, 8, DType::f32, CodeTable::integer};
   for (const Storage& storage : {kNf4, kDoubled, kFp4, kInt4, kInt4Wide, kInt8Groups, per_row})
@@ -117,17 +127,18 @@ TEST(BatchInvariant, RowsOfCodedWeights) {
 TEST(BatchInvariant, CodedWeightsHaveTheirScratch) {
   if (!host_facts().capabilities.has(kAvx2)) GTEST_SKIP() << "the machine has no AVX2";
   const Coded w = coded(Tensor::random(DType::f32, {3, 16384}, 2, 0.3), kInt4);
-  for (const int64_t rows : {1, 8, 9}) {
+  for (const int64_t rows : {1, 8, 9, 45}) {
     const Tensor x = Tensor::random(DType::bf16, {1, rows, 16384}, 1);
     EXPECT_EQ(run_op("linear", {x, w.codes}, {{"batch_invariant", int64_t{1}}}).implementation, "rows") << rows;
   }
 }
 
 TEST(BatchInvariant, RowsOfGroups) {
-  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
-    const Tensor x = Tensor::random(dtype, {1, 64, 70}, 1);
+  using enum DType;
+  for (const auto& [dtype, ins] : {std::pair<DType, int64_t>{f32, 70}, {bf16, 70}, {bf16, 96}, {f16, 70}}) {
+    const Tensor x = Tensor::random(dtype, {1, 64, ins}, 1);
     std::vector<Tensor> weights;
-    for (const int64_t outs : {130, 75, 20}) weights.push_back(Tensor::random(dtype, {outs, 70}, 2, 0.5));
+    for (const int64_t outs : {130, 75, 20}) weights.push_back(Tensor::random(dtype, {outs, ins}, 2, 0.5));
     const Attrs attrs{{"batch_invariant", int64_t{1}}};
     const auto call = [&](const Tensor& rows) {
       return run_rows("linear_group", {rows, weights[0], weights[1], weights[2]}, attrs).outputs;

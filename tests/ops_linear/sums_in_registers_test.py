@@ -15,14 +15,14 @@ import sys
 KERNELS = ('cpu/simd_matmul', 'attention/cpu_bf16_products', 'attention/cpu_simd_forward', 'attention/cpu_simd_grad',
            'attention/cpu_simd_decode', 'attention/cpu_simd_decode_tile', 'paged_attention/cpu_bf16_tile', 'linear/cpu_dot',
            'linear/cpu_dot_bf16', 'linear/cpu_coded_dot_bf16', 'linear/cpu_coded_tile', 'linear/cpu_coded_tile_bf16',
-           'linear/cpu_combine')
+           'linear/cpu_combine', 'linear/cpu_row_blocks')
 FUNCTION = re.compile(r'^[0-9a-f]+ <(.*)>:$')
 INSTRUCTION = re.compile(r'^\s*([0-9a-f]+):\s+(.*)$')
 JUMP = re.compile(r'j\w+\s+([0-9a-f]+)')
 PRODUCT = re.compile(r'v(?:fn?m(?:add|sub)\d+p[sd]|dpbf16ps)\s')
 ONTO_MEMORY = re.compile(r'vf\w+213p[sd]\s+-?(?:0x)?[0-9a-f]*\(')
 STORE = re.compile(r'vmov\w+\s+%[yz]mm\d+,\s*-?(?:0x)?[0-9a-f]*\(')
-LONGEST = 60  # instructions of a loop
+LONGEST = 80  # instructions of a loop
 
 
 def functions_of(path):

@@ -30,8 +30,8 @@ void run_decoded(const RowProduct& whole, const CodedProduct& product, const Cod
                  int64_t end, void* decoded) {
   RowProduct piece = whole;
   piece.w = decoded;
-  // With one row of x, the decoded rows stay in the first-level cache.
-  const int64_t most = whole.rows == 1 ? kDecodedRows / 3 : kDecodedRows;
+  // With one row of x, the decoded rows stay in the first-level cache; blocks of rows have a fixed number of columns.
+  const int64_t most = whole.rows == 1 ? kDecodedRows / 3 : whole.arranged ? kBlockRows : kDecodedRows;
   for (int64_t out = begin; out < end; out += most) {
     const int64_t count = std::min(most, end - out);
     product.decode(weight, out * whole.ins, count * whole.ins, decoded);
@@ -45,11 +45,13 @@ void run_decoded(const RowProduct& whole, const CodedProduct& product, const Cod
 void run(const KernelCall& call, const CodedProduct& product) {
   HR_CHECK(threads() <= product.threads, "scratch for {} threads, a team of {}", product.threads, threads());
   const int64_t each = decoded_row_bytes(product.plan.ins, product.x) * kDecodedRows;
-  share_columns(call, kDecodedRows, [&](size_t i, int64_t begin, int64_t end, int thread) {
-    const RowProduct whole = row_product(call, product.plan, i);
-    const CodedMatrix weight(call.inputs[1 + i].data, product.storage, whole.outs * whole.ins);
-    if (product.direct) return product.direct(whole, weight, begin, end);
-    run_decoded(whole, product, weight, begin, end, call.scratch.data() + thread * each);
+  each_row_part(call, product.plan, call.scratch.data() + product.threads * each, [&](const RowPart& rows) {
+    share_columns(call, kDecodedRows, [&](size_t i, int64_t begin, int64_t end, int thread) {
+      const RowProduct part = row_product(call, product.plan, rows, i);
+      const CodedMatrix weight(call.inputs[1 + i].data, product.storage, part.outs * part.ins);
+      if (product.direct) return product.direct(part, weight, begin, end);
+      run_decoded(part, product, weight, begin, end, call.scratch.data() + thread * each);
+    });
   });
 }
 
@@ -72,6 +74,7 @@ KernelOffer make_coded_rows(const KernelSpec& spec, const RowsPlan& plan, const 
   product.decode = coded_tile_decoder(product.x, facts.capabilities);
   const RowTypes types{product.x, product.x, product.y};
   product.range = dot_range(types, facts.capabilities);
+  product.plan.arranged = rows_to_arrange(types, plan, facts, spec.scratch_bytes - needed);
   product.direct = coded_dot_range(storage, types, plan.count, plan.ins, facts.capabilities);
   return {kernel_of([product](const KernelCall& call) { run(call, product); }), {}};
 }

@@ -1,6 +1,10 @@
 // Dot products of bf16 rows with a dense weight.
+#include <algorithm>
+#include <type_traits>
+
 #include "base/error.h"
 #include "ops/linear/dot_bf16.h"
+#include "ops/linear/row_blocks.h"
 
 namespace headroom {
 
@@ -20,7 +24,7 @@ HEADROOM_AVX512_BF16 void dot(const uint16_t* w, const uint16_t* x, int64_t ins,
 using TileDot = void (*)(const uint16_t* w, const uint16_t* x, int64_t ins, Ahead ahead, float* sums);
 
 template <typename R>
-void dot_columns(const RowProduct& call, int64_t begin, int64_t end) {
+void dot_tiles(const RowProduct& call, int64_t begin, int64_t end) {
   constexpr TileDot kWide[] = {dot<6, 1>, dot<6, 2>, dot<6, 3>, dot<6, 4>};
   constexpr TileDot kNarrow[] = {dot<1, 1>, dot<1, 2>, dot<1, 3>, dot<1, 4>};
   const auto* const x = static_cast<const uint16_t*>(call.x);
@@ -52,6 +56,24 @@ void dot_columns(const RowProduct& call, int64_t begin, int64_t end) {
     begin = out;
   }
   each_dot_tile<kDotRows, kDotOuts>(call.rows, 2 * call.ins, begin, end, tiles);
+}
+
+// Blocks of rows if x is arranged in them, then the rows and columns that fill no block. Rows that follow blocks take a
+// few columns at a time, whose weights are in the cache.
+template <typename R>
+void dot_columns(const RowProduct& call, int64_t begin, int64_t end) {
+  if (!call.arranged) return dot_tiles<R>(call, begin, end);
+  constexpr DType kY = std::is_same_v<R, float> ? DType::f32 : DType::bf16;
+  RowProduct blocks = call;
+  blocks.rows = rows_in_blocks(call.rows);
+  const RowProduct others = rows_from(call, blocks.rows, DType::bf16, kY);
+  const int64_t last = end - (end - begin) % kBlockRows, most = others.rows > 0 ? 4 * kBlockRows : end - begin;
+  for (int64_t out = begin; out < last; out += most) {
+    const int64_t to = std::min(last, out + most);
+    block_range(kY)(blocks, out, to);
+    if (others.rows > 0) dot_tiles<R>(others, out, to);
+  }
+  if (last < end) dot_tiles<R>(call, last, end);
 }
 
 }  // namespace

@@ -7,14 +7,16 @@ namespace headroom {
 namespace {
 
 void run_rows(const KernelCall& call, const RowsPlan& plan, ColumnRange range) {
-  share_columns(call, 64, [&](size_t i, int64_t begin, int64_t end, int) {
-    RowProduct product = row_product(call, plan, i);
-    product.w = call.inputs[1 + i].data;
-    range(product, begin, end);
+  each_row_part(call, plan, call.scratch.data(), [&](const RowPart& rows) {
+    share_columns(call, 64, [&](size_t i, int64_t begin, int64_t end, int) {
+      RowProduct product = row_product(call, plan, rows, i);
+      product.w = call.inputs[1 + i].data;
+      range(product, begin, end);
+    });
   });
 }
 
-KernelOffer make_rows(const KernelSpec& spec, const RowsPlan& plan, const DeviceFacts& facts) {
+KernelOffer make_rows(const KernelSpec& spec, RowsPlan plan, const DeviceFacts& facts) {
   const RowTypes types{spec.inputs[LinearInputs::left].dtype, spec.inputs[LinearInputs::weight].dtype,
                        spec.outputs[0].dtype};
   for (size_t i = 0; i < spec.outputs.size(); ++i) {
@@ -25,6 +27,7 @@ KernelOffer make_rows(const KernelSpec& spec, const RowsPlan& plan, const Device
   if (!facts.capabilities.has(kAvx2)) return {nullptr, "the machine has no AVX2"};
   if (plan.count > 8 && !plan.any_count) return {nullptr, "more than eight rows"};
   const ColumnRange range = plan.out_in ? dot_range(types, facts.capabilities) : combine_range(types);
+  plan.arranged = rows_to_arrange(types, plan, facts, spec.scratch_bytes);
   return {kernel_of([plan, range](const KernelCall& call) { run_rows(call, plan, range); }), {}};
 }
 
@@ -35,12 +38,21 @@ KernelOffer make_either(const KernelSpec& spec, const RowsPlan& plan, const Devi
 
 }  // namespace
 
-RowProduct row_product(const KernelCall& call, const RowsPlan& plan, size_t i) {
+int64_t rows_to_arrange(const RowTypes& types, const RowsPlan& plan, const DeviceFacts& facts, int64_t scratch_bytes) {
+  if (!plan.out_in || !plan.any_count) return 0;
+  const int64_t needed = arranged_bytes(types, plan.count, plan.ins, facts.capabilities);
+  return needed > 0 && needed <= scratch_bytes ? arranged_rows(plan.count, plan.ins) : 0;
+}
+
+RowProduct row_product(const KernelCall& call, const RowsPlan& plan, const RowPart& rows, size_t i) {
   RowProduct product{call.inputs[LinearInputs::left].data};
   if (plan.bias != 0) product.bias = call.inputs[plan.bias + i].as<float>();
   if (plan.residual != 0) product.residual = call.inputs[plan.residual].data;
   product.y = call.outputs[i].data;
-  product.rows = plan.count, product.outs = call.outputs[i].dims.back(), product.ins = plan.ins;
+  product.rows = rows.count, product.outs = call.outputs[i].dims.back(), product.ins = plan.ins;
+  product = rows_from(product, rows.first, call.inputs[LinearInputs::left].dtype, call.outputs[i].dtype);
+  product.rows = rows.count;
+  product.arranged = rows.arranged;
   return product;
 }
 

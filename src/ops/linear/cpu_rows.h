@@ -6,7 +6,9 @@
 
 #include "base/threads.h"
 #include "ops/cpu/kernel.h"
+#include "ops/linear/row_blocks.h"
 #include "ops/linear/row_products.h"
+#include "ops/linear/shape.h"
 
 namespace headroom {
 
@@ -18,10 +20,35 @@ struct RowsPlan {
   size_t bias = 0;         // index of the first layer's bias among the inputs; the other layers' follow. 0: none
   size_t residual = 0;     // 0: none
   bool any_count = false;  // more than eight rows are allowed: attribute batch_invariant
+  int64_t arranged = 0;    // rows of x that are arranged in blocks at a time (row_blocks.h); 0: none
 };
 
-// The product of output i without its weight.
-RowProduct row_product(const KernelCall& call, const RowsPlan& plan, size_t i);
+// Rows of x that are multiplied in one pass over the weights.
+struct RowPart {
+  int64_t first = 0, count = 0;
+  const void* arranged = nullptr;  // in blocks too
+};
+
+// The product of these rows and output i without its weight.
+RowProduct row_product(const KernelCall& call, const RowsPlan& plan, const RowPart& rows, size_t i);
+
+// plan.arranged for these operands and this scratch; 0 for a weight whose rows are not dot products.
+int64_t rows_to_arrange(const RowTypes& types, const RowsPlan& plan, const DeviceFacts& facts, int64_t scratch_bytes);
+
+// Calls body(rows) for all rows of x in turn. `scratch`: arranged_bytes() bytes if plan.arranged > 0.
+template <typename Body>
+void each_row_part(const KernelCall& call, const RowsPlan& plan, std::byte* scratch, const Body& body) {
+  if (plan.arranged == 0) return body(RowPart{0, plan.count});
+  const auto* const x = static_cast<const std::byte*>(call.inputs[LinearInputs::left].data);
+  for (int64_t first = 0; first < plan.count; first += plan.arranged) {
+    RowPart rows{first, std::min(plan.arranged, plan.count - first)};
+    if (rows_in_blocks(rows.count) > 0) {
+      arrange_rows(x + first * plan.ins * dtype_bytes(DType::bf16), rows.count, plan.ins, scratch);
+      rows.arranged = scratch;
+    }
+    body(rows);
+  }
+}
 
 // Calls columns(i, begin, end, thread) for the columns of every output i; the threads share the columns of all outputs,
 // `grain` at a time.

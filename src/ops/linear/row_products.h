@@ -2,6 +2,7 @@
 // read once; for many rows, tiles of sums stay in registers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/error.h"
@@ -19,7 +20,20 @@ struct RowProduct {
   const void* residual = nullptr;  // of y's type; may be y
   void* y = nullptr;
   int64_t rows = 0, outs = 0, ins = 0;
+  const void* arranged = nullptr;  // x in blocks of rows (row_blocks.h) too; nullptr: only as it is stored
 };
+
+// The product of the rows from `first` on. `x`, `y`: the dtypes of the operands.
+inline RowProduct rows_from(RowProduct product, int64_t first, DType x, DType y) {
+  const auto behind = [](const void* data, int64_t bytes) { return static_cast<const std::byte*>(data) + bytes; };
+  const int64_t y_bytes = first * product.outs * dtype_bytes(y);
+  product.x = behind(product.x, first * product.ins * dtype_bytes(x));
+  product.y = const_cast<std::byte*>(behind(product.y, y_bytes));
+  if (product.residual) product.residual = behind(product.residual, y_bytes);
+  product.rows -= first;
+  product.arranged = nullptr;
+  return product;
+}
 
 // Computes columns begin .. end of y. The order of each sum depends only on `ins`, so that the bits of a row do not
 // depend on the other rows. No heap call; thread-safe across distinct columns.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ops/cpu/matmul_scratch.h"
+#include "ops/linear/row_blocks.h"
 #include "ops/linear/shape.h"
 
 namespace headroom {
@@ -39,14 +40,23 @@ inline MatmulSpec linear_product(const OpCall& call) {
   return spec;
 }
 
-// Scratch of the CPU kernels of linear. A batch-invariant product uses the same kernel for every number of rows.
-inline int64_t linear_scratch(const OpCall& call, const DeviceFacts& facts) {
-  const int64_t product = matmul_scratch(linear_product(call), facts);
-  if (call.inputs[LinearInputs::weight].storage.dense()) return product;
+// Scratch of the kernels that read the weight as it is stored: rows of codes that are decoded, and behind them x in
+// blocks of rows. A batch-invariant product uses them for every number of rows.
+inline int64_t rows_scratch(const OpCall& call, const DeviceFacts& facts) {
   const LinearShape shape = linear_shape(call);
-  const bool few = shape.rows <= 8 || is_batch_invariant(call.attrs);
-  return few ? std::max(product, coded_rows_bytes(shape.ins, call.inputs[LinearInputs::left].dtype, facts.threads))
-             : product;
+  const bool invariant = is_batch_invariant(call.attrs);
+  if (shape.rows > 8 && !invariant) return 0;
+  const ConcreteType& x = call.inputs[LinearInputs::left];
+  const ConcreteType& weight = call.inputs[LinearInputs::weight];
+  const bool dense = weight.storage.dense();
+  const RowTypes types{x.dtype, dense ? weight.dtype : x.dtype, call.outputs[0].dtype};
+  const int64_t decoded = dense ? 0 : coded_rows_bytes(shape.ins, x.dtype, facts.threads);
+  return decoded + (invariant && shape.out_in ? arranged_bytes(types, shape.rows, shape.ins, facts.capabilities) : 0);
+}
+
+// Scratch of the CPU kernels of linear.
+inline int64_t linear_scratch(const OpCall& call, const DeviceFacts& facts) {
+  return std::max(matmul_scratch(linear_product(call), facts), rows_scratch(call, facts));
 }
 
 // dx[rows, ins] = dy w + p q + addend
