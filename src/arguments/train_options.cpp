@@ -66,6 +66,8 @@ void add_arithmetic_options(CLI::App& app, TechniqueOptions& o) {
   scalar(app, "--lora-alpha", o.lora.alpha, "the adapters are scaled by alpha / r")->capture_default_str();
   scalar(app, "--lora-rslora", o.lora.rank_stabilised, "scale the adapters by alpha / sqrt(r) instead")
       ->capture_default_str();
+  scalar(app, "--use-dora", o.lora.decomposed, "DoRA: train the lengths of the adapted weights' rows too")
+      ->capture_default_str();
   scalar(app, "--lora-dropout", o.lora.dropout, "dropout on the adapters' inputs, in training")->capture_default_str();
   app.add_option("--lora-target-modules", o.lora.targets,
                  "modules and experts that get adapters, by parts of their names (default: all-linear)")

@@ -48,6 +48,11 @@ AdapterFiles open_files(const fs::path& directory, const ModelSpec& spec) {
 // Its targets, full names of modules. Refuses those without slots.
 std::vector<std::string> slot_targets(const AdapterFiles& adapter, const ModelSpec& spec) {
   const std::string where = adapter.tensors.path().parent_path().string();
+  if (adapter.decomposed)
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("{}: use_dora is set: its magnitudes scale the base's products, which all slots share", where),
+        "serve it alone (--adapter), or a model that `headroom merge` makes of it");
   const LoraOptions options = lora_options(adapter, spec);
   if (!options.modules_to_save.empty())
     throw Error(ErrorKind::usage,

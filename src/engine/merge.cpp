@@ -121,8 +121,7 @@ class Merger {
     if (model_.spec.layout == "in_out")
       throw Error(ErrorKind::usage, fmt::format("use_dora: {} models store matrices [in, out]", model_.spec.family),
                   "merge it with PEFT");
-    const std::string a = lora_name(weight.name, 'A');
-    const std::string name = a.substr(0, a.rfind(".lora_A.weight")) + ".lora_magnitude_vector";
+    const std::string name = magnitude_name(weight.name);
     used_.insert(name);
     const StoredTensor* const stored = adapter_.tensors.find(name);
     if (!stored || stored->elements() != out)

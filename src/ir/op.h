@@ -65,6 +65,7 @@ enum class OpKind : uint8_t {
   update,            // an optimizer's: "weight", "gradient", states, "hyper", "clip" and, if it refreshes one, "copy"
   weight_rounding,   // of a weight to a grid; its gradient is the weight's. Recomputed instead of kept
   decoding,          // of values kept as codes; recomputed instead of kept
+  row_lengths,       // of operand "weight" plus an adapter's product; the weight may be codes
 };
 inline bool starts_transfer(OpKind kind) { return kind == OpKind::copy_start || kind == OpKind::collective_start; }
 inline bool is_transfer(OpKind kind) { return starts_transfer(kind) || kind == OpKind::wait; }

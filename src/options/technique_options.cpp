@@ -15,6 +15,7 @@ void refuse_settings_without_adapters(const LoraOptions& lora) {
   const char* given = lora.alpha != unset.alpha                       ? "lora-alpha"
                       : lora.dropout != unset.dropout                 ? "lora-dropout"
                       : lora.rank_stabilised != unset.rank_stabilised ? "lora-rslora"
+                      : lora.decomposed != unset.decomposed           ? "use-dora"
                       : lora.targets != unset.targets                 ? "lora-target-modules"
                       : !lora.modules_to_save.empty()                 ? "modules-to-save"
                                                                       : nullptr;
@@ -30,6 +31,12 @@ void check_adapters(const TechniqueOptions& o) {
   real_in("lora-alpha", o.lora.alpha, 0, 1e6);
   real_in("lora-dropout", o.lora.dropout, 0, 0.99);
   if (o.lora.rank == 0) refuse_settings_without_adapters(o.lora);
+  if (o.lora.decomposed && o.lora.dropout > 0)
+    throw Error(ErrorKind::usage,
+                fmt::format("--use-dora and --lora-dropout {}: the layers' own products would be needed once more, of "
+                            "the dropped inputs",
+                            o.lora.dropout),
+                "leave out --lora-dropout");
   if (o.lora.rank > 0 && !o.freeze.empty())
     throw Error(ErrorKind::usage, "--freeze and --lora-r together",
                 "leave out --freeze: adapters freeze all other weights");

@@ -45,10 +45,11 @@ bool trained_whole(const std::string& module, const LoraOptions& options) {
 
 class Adapter {
  public:
-  Adapter(Graph& graph, RegionId region, const LoraOptions& options)
+  Adapter(Graph& graph, RegionId region, const LoraOptions& options, RowLengthsIn lengths)
       : graph_(graph),
         region_(region),
         options_(options),
+        lengths_(lengths),
         build_(graph, region, find_op),
         factor_(adapter_factor(options.alpha, options.rank, options.rank_stabilised)),
         expert_weights_(expert_weights(graph)),
@@ -84,11 +85,13 @@ class Adapter {
     if (graph_.node(product).attrs.has("dtype") && !router) return;
     modules_.insert(module);
     if (!targeted(module, options_) || trained_whole(module, options_)) return;
+    check_decomposed(module, graph_.node(product).attrs.text("layout") == "in_out", router);
     if (router) refuse_dropout(module);
     extend(product, weight, nodes);
   }
 
   void extend(NodeId product, ValueId weight, std::vector<NodeId>& nodes) {
+    ++count_;
     const std::string name = graph_.value(weight).name;
     const int32_t block = graph_.node(product).block;
     const bool transposed = graph_.node(product).attrs.text("layout") == "in_out";
@@ -105,6 +108,7 @@ class Adapter {
     const Attrs plain{{"layout", "out_in"}, {"bias", int64_t{0}}, {"residual", int64_t{0}}};
     const ValueId t = append("linear", {x, a}, plain, block, nodes);
     const ValueId s = append("scale", {t}, {{"factor", factor_}}, block, nodes);
+    if (options_.decomposed) return decompose(product, {weight, a, b, factor_}, s, nodes);
     // A product that adds the residual stream stays in fp32 under bf16-mixed, and so does the sum with it; others
     // narrow.
     if (graph_.node(product).attrs.integer("residual") != 0) {
@@ -118,11 +122,52 @@ class Adapter {
       const ValueId u = append("linear", {s, b}, beside, block, nodes);
       replaced_[y] = append("add", {y, u}, {}, block, nodes);
     }
-    ++count_;
+  }
+
+  // The magnitude scales the product alone: what the product adds is added after it.
+  void decompose(NodeId product, const AdaptedWeight& adapted, ValueId s, std::vector<NodeId>& nodes) {
+    const std::string name = graph_.value(adapted.weight).name;
+    const int32_t block = graph_.node(product).block;
+    const ValueId bias = operand(graph_.node(product), "bias"), residual = operand(graph_.node(product), "residual");
+    const Dim out = graph_.value(adapted.weight).type.shape[0];
+    const Attrs plain{{"layout", "out_in"}, {"bias", int64_t{0}}, {"residual", int64_t{0}}};
+    graph_.node(product).inputs = {operand(graph_.node(product), "x"), adapted.weight};
+    graph_.node(product).attrs = plain;
+    const ValueId magnitude = matrix(magnitude_name(name), Type{DType::f32, {out}});
+    const ValueId y = result_of(graph_.node(product));
+    const ValueId u = append("linear", {s, adapted.b}, plain, block, nodes);
+    const ValueId z = append("add", {y, u}, {}, block, nodes);
+    const ValueId lengths =
+        lengths_ == RowLengthsIn::load
+            ? lengths_from_load(graph_, adapted)
+            : append("row_lengths", {adapted.weight, adapted.a, adapted.b}, {{"factor", adapted.factor}}, block, nodes);
+    std::vector<ValueId> inputs{z, magnitude, lengths};
+    if (bias != kNone) inputs.push_back(bias);
+    if (residual != kNone) inputs.push_back(residual);
+    const Attrs adds{{"bias", int64_t{bias != kNone}}, {"residual", int64_t{residual != kNone}}};
+    replaced_[y] = append("magnitude", std::move(inputs), adds, block, nodes);
+  }
+
+  // Why a targeted product cannot be decomposed.
+  void check_decomposed(const std::string& module, bool transposed, bool router) const {
+    if (!options_.decomposed) return;
+    if (router)
+      refuse_magnitude(module, "a router",
+                       "target attention alone (--lora-target-modules q_proj k_proj v_proj o_proj), or leave DoRA out");
+    if (transposed) refuse_magnitude(module, "its matrix is stored [in, out]", "train LoRA without --use-dora");
+    if (options_.dropout > 0)
+      refuse_magnitude(
+          module,
+          fmt::format("dropout {} would need the layer's product once more, of the dropped input", options_.dropout),
+          "leave out --lora-dropout; of an adapter that is trained further, set lora_dropout to 0 in its "
+          "adapter_config.json");
   }
 
   void extend_experts(NodeId product, ValueId weight, const ExpertWeight& expert, std::vector<NodeId>& nodes) {
     refuse_dropout(module_of(graph_.value(weight).name));
+    if (options_.decomposed)
+      refuse_magnitude(module_of(graph_.value(weight).name), "experts, for which PEFT has none either",
+                       "target attention alone (--lora-target-modules q_proj k_proj v_proj o_proj), or leave DoRA out");
     const ExpertTargets::Scale scale = experts_.of(expert);
     const int32_t block = graph_.node(product).block;
     const std::vector<Dim> shape = graph_.value(weight).type.shape;
@@ -211,6 +256,7 @@ class Adapter {
   Graph& graph_;
   RegionId region_;
   const LoraOptions& options_;
+  RowLengthsIn lengths_;
   Builder build_;
   double factor_;
   std::vector<std::string> expert_weights_;
@@ -230,12 +276,13 @@ std::string lora_name(std::string_view weight, char which) {
 }
 
 bool is_lora_name(std::string_view name) {
-  return name.starts_with(kAdapterPrefix) && (name.ends_with(".lora_A.weight") || name.ends_with(".lora_B.weight"));
+  return is_magnitude_name(name) ||
+         (name.starts_with(kAdapterPrefix) && (name.ends_with(".lora_A.weight") || name.ends_with(".lora_B.weight")));
 }
 
-int64_t add_lora(Graph& graph, RegionId region, const LoraOptions& options) {
+int64_t add_lora(Graph& graph, RegionId region, const LoraOptions& options, RowLengthsIn lengths) {
   HR_CHECK(options.rank > 0, "rank {}", options.rank);
-  return Adapter(graph, region, options).run();
+  return Adapter(graph, region, options, lengths).run();
 }
 
 std::vector<ValueId> lora_frozen(const Graph& graph, const LoraOptions& options) {

@@ -19,7 +19,7 @@ bool is_weight(const Value& value) {
 bool is_vector(const Value& value) { return value.type.shape.size() == 1; }
 
 bool stored_narrow(const Value& value, WeightUse use) {
-  if (value.persistent && is_lora_name(value.name)) return use == WeightUse::read;
+  if (value.persistent && is_lora_name(value.name)) return use == WeightUse::read && !is_vector(value);
   return is_weight(value) && value.type.storage.dense() && (use == WeightUse::train || !is_vector(value));
 }
 

@@ -16,7 +16,7 @@ constexpr int64_t kScaleBlock = 256;  // of nf4-dq
 
 constexpr Product kLinear{ProductPart::output, ProductMatrices::one};
 
-// What is read, and not as the weight of a linear layer; what a router decides by.
+// What is read, and not as the weight of a linear layer or for the lengths of its rows; what a router decides by.
 struct OtherUses {
   std::set<ValueId> read, routing;
 };
@@ -26,7 +26,8 @@ OtherUses other_uses(const Graph& graph) {
   for (const Node& node : graph.nodes) {
     if (!node.op) continue;
     if (node.op->kind() == OpKind::router) uses.routing.insert(operand(node, "logits"));
-    const ValueId weight = node.op->product() == kLinear ? operand(node, "weight") : kNone;
+    const bool takes_codes = node.op->product() == kLinear || node.op->kind() == OpKind::row_lengths;
+    const ValueId weight = takes_codes ? operand(node, "weight") : kNone;
     for (const ValueId input : node.inputs)
       if (input != weight) uses.read.insert(input);
   }

@@ -190,7 +190,7 @@ std::string options_text(const TrainOptions& o) {
       "weight-decay={}\nadam-beta1={}\nadam-beta2={}\nadam-epsilon={}\nmax-grad-norm={}\nprecision={}\nseed={}"
       "\nshuffle={}\nmatmul-precision={}\nfreeze={}\nlora-r={}\nlora-alpha={}\nlora-rslora={}\nlora-target-"
       "modules={}\nmodules-to-save={}\nlora-dropout={}\npacking={}\ngroup-by-length={}\nmlm-probability={}\ndropout={}"
-      "\noptim={}\noptim-args={}\nfp16={}\nattention-order={}\n",
+      "\noptim={}\noptim-args={}\nfp16={}\nattention-order={}\nuse-dora={}\n",
       o.data.global_batch_size, o.data.max_seq_length, o.schedule.max_steps, o.schedule.num_train_epochs,
       o.schedule.learning_rate, o.schedule.lr_scheduler_type, o.schedule.warmup_steps, o.schedule.min_lr,
       o.optimizer.weight_decay, o.optimizer.adam_beta1, o.optimizer.adam_beta2, o.optimizer.adam_epsilon,
@@ -199,7 +199,7 @@ std::string options_text(const TrainOptions& o) {
       o.techniques.lora.rank_stabilised, fmt::join(o.techniques.lora.targets, ","),
       fmt::join(o.techniques.lora.modules_to_save, ","), o.techniques.lora.dropout, o.techniques.packing,
       o.techniques.group_by_length, o.data.mlm_probability, o.model.dropout, o.optimizer.optim, o.optimizer.optim_args,
-      text_of(o.techniques.fp16), o.techniques.attention_order);
+      text_of(o.techniques.fp16), o.techniques.attention_order, o.techniques.lora.decomposed);
 }
 
 std::vector<std::string> changed_options(const std::string& before, const std::string& now) {

@@ -88,6 +88,7 @@ Json adapter_config(const Plan& plan, const ModelFiles& model, const LoraOptions
   config["lora_alpha"] = options.alpha;
   config["lora_dropout"] = options.dropout;
   config["use_rslora"] = options.rank_stabilised;
+  config["use_dora"] = options.decomposed;
   const Targets targeted = targets_of(plan, model.spec, options);
   config["target_modules"] = targets(targeted.modules, targeted.all_modules, 1);
   if (!targeted.parameters.empty()) describe_experts(targeted, options, config);
@@ -115,7 +116,7 @@ std::vector<AdapterTensor> file_tensors(const Plan& plan, const ModelSpec& spec,
 
 void init_adapter(Executor& executor, uint64_t seed) {
   for (const PersistentTensor& tensor : executor.plan().tensors) {
-    if (!is_lora_name(tensor.name)) continue;
+    if (!is_lora_name(tensor.name) || is_magnitude_name(tensor.name)) continue;
     const bool down = tensor.name.ends_with("lora_A.weight");
     const double bound = 1 / std::sqrt(static_cast<double>(tensor.place.type.dims.back()));
     const uint64_t key = mix64(seed) ^ hash_text(tensor.name);
@@ -127,6 +128,7 @@ void init_adapter(Executor& executor, uint64_t seed) {
       }
     });
   }
+  if (executor.plan().program(kStartMagnitudes)) executor.run(kStartMagnitudes, {});
 }
 
 void write_adapter(Executor& executor, const ModelFiles& model, const LoraOptions& options, const fs::path& directory) {

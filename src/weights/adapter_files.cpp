@@ -169,22 +169,21 @@ std::map<std::string, Wanted> wanted_tensors(const AdapterFiles& adapter, const 
     if (weight.shape.size() != 2) continue;
     wanted[lora_name(weight.name, 'A')] = {{adapter.rank, weight.shape[transposed ? 0 : 1]}, {module}, {}};
     wanted[lora_name(weight.name, 'B')] = {{weight.shape[transposed ? 1 : 0], adapter.rank}, {}, {}};
+    if (adapter.decomposed) wanted[magnitude_name(weight.name)] = {{weight.shape[transposed ? 1 : 0]}, {}, {}};
   }
   if (!spec.tied_head.empty()) wanted[tied_head_in_adapter(spec)] = {{spec.vocab, spec.hidden}, {}, {}};
   return wanted;
 }
 
+// The magnitude that belongs to a tensor's A or B.
+std::string magnitude_beside(const std::string& matrix) {
+  return matrix.substr(0, matrix.rfind(".lora_")) + ".lora_magnitude_vector";
+}
+
 }  // namespace
 
 LoraOptions lora_options(const AdapterFiles& adapter, const ModelSpec& spec) {
-  if (adapter.decomposed)
-    throw Error(
-        ErrorKind::usage,
-        fmt::format(
-            "{}: use_dora is set: magnitudes are applied when an adapter is merged, not when it is used with a base",
-            adapter.tensors.path().parent_path().string()),
-        "headroom merge --model BASE --adapter DIR --output-dir O makes a model of both");
-  LoraOptions options{adapter.rank, adapter.alpha, 0, adapter.rank_stabilised, {}, {}};
+  LoraOptions options{adapter.rank, adapter.alpha, 0, adapter.rank_stabilised, {}, {}, adapter.decomposed};
   const std::map<std::string, Wanted> wanted = wanted_tensors(adapter, spec);
   check_tied_head(adapter.tensors, spec);
   const auto refuse_tensor = [&](const std::string& name, const std::string& what) {
@@ -197,6 +196,7 @@ LoraOptions lora_options(const AdapterFiles& adapter, const ModelSpec& spec) {
     if (tensor.shape != at->second.shape)
       refuse_tensor(name, fmt::format("has shape [{}], the model asks for [{}]", fmt::join(tensor.shape, ", "),
                                       fmt::join(at->second.shape, ", ")));
+    if (is_magnitude_name(name)) continue;
     if (!is_lora_name(name)) {
       if (!at->second.saved.empty()) options.modules_to_save.push_back(at->second.saved);
       continue;
@@ -205,6 +205,9 @@ LoraOptions lora_options(const AdapterFiles& adapter, const ModelSpec& spec) {
     std::string other = name;
     other[other.size() - std::string_view("A.weight").size()] = down ? 'B' : 'A';
     if (!adapter.tensors.find(other)) refuse_tensor(other, "is missing");
+    const std::string magnitude = magnitude_beside(name);
+    if (adapter.decomposed && !adapter.tensors.find(magnitude))
+      refuse_tensor(magnitude, "is missing, though use_dora is set");
     options.targets.insert(options.targets.end(), at->second.targets.begin(), at->second.targets.end());
   }
   return options;
@@ -223,6 +226,7 @@ LoraOptions continued_lora(const AdapterFiles& adapter, const ModelSpec& spec, c
     refuse_option("--lora-r", std::to_string(said.rank), std::to_string(options.rank));
   if (said.alpha != fresh.alpha && said.alpha != options.alpha)
     refuse_option("--lora-alpha", fmt::format("{}", said.alpha), fmt::format("{}", options.alpha));
+  if (said.decomposed && !options.decomposed) refuse_option("--use-dora", "true", "no magnitudes");
   if (said.targets != fresh.targets)
     refuse_option("--lora-target-modules", fmt::format("{}", fmt::join(said.targets, " ")), "targets of its own");
   if (said.modules_to_save != fresh.modules_to_save)

@@ -19,7 +19,7 @@ struct AdapterFiles {
   double alpha = 0;
   double dropout = 0;
   bool rank_stabilised = false;
-  bool decomposed = false;       // DoRA: the file also has magnitudes, which only merging applies
+  bool decomposed = false;       // DoRA: the file also has magnitudes
   bool gate_up_doubled = false;  // experts' gate_up_proj has twice the rank and twice alpha
   std::string base;              // base_model_name_or_path, "" if absent
 
@@ -68,9 +68,8 @@ bool is_adapter_directory(const std::filesystem::path& directory);
 // Error(usage) if there is none.
 std::filesystem::path base_of_adapter(const std::filesystem::path& directory);
 
-// The options that make a graph with exactly the adapter's matrices. Throws Error(usage) for DoRA, which can only be
-// merged, Error(format) naming a tensor that belongs to no weight of the model, or has another shape than its weights
-// require.
+// The options that make a graph with exactly the adapter's matrices. Throws Error(format) naming a tensor that belongs
+// to no weight of the model, has another shape than its weights require, or is missing.
 LoraOptions lora_options(const AdapterFiles& adapter, const ModelSpec& spec);
 
 // The options that train an adapter further: lora_options() with its dropout, which --lora-dropout replaces. `said`:

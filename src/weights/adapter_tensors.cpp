@@ -31,7 +31,7 @@ class Tensors {
       if (tensor.role != Role::parameter) continue;
       const std::vector<int64_t>& dims = tensor.place.type.dims;
       if (is_lora_name(tensor.name)) {
-        if (dims.size() == 2) tensors_.push_back({tensor.name, dims, {tensor.name}});
+        if (dims.size() <= 2) tensors_.push_back({tensor.name, dims, {tensor.name}});
       } else if (is_saved_module(tensor.name, options_)) {
         tensors_.push_back({std::string(kAdapterPrefix) + transformers_name(tensor.name), dims, {tensor.name}});
       } else if (const std::optional<ExpertWeight> weight = expert_weight(tensor.name)) {

@@ -1,10 +1,10 @@
 // The tensors of an adapter's file and the position of their values in the arena.
 //
-// A [r, in] and B [out, r] of a module, and modules to save, are in the arena as they are stored. For an experts'
-// parameter PEFT stores A [experts r, in], which is the arena's [experts, r, in], and B [out, r experts], with the
-// expert last: the arena has B [experts, out, r], for gate_up_proj one for the gates and one for the ups, whose rows
-// follow one another in the file. The adapters of a layer's gate_up_proj and down_proj are nested: the first is
-// "experts.base_layer", or "experts" if it is the only one.
+// A [r, in] and B [out, r] of a module, DoRA's magnitude [out], and modules to save are in the arena as they are
+// stored. For an experts' parameter PEFT stores A [experts r, in], which is the arena's [experts, r, in], and B [out, r
+// experts], with the expert last: the arena has B [experts, out, r], for gate_up_proj one for the gates and one for the
+// ups, whose rows follow one another in the file. The adapters of a layer's gate_up_proj and down_proj are nested: the
+// first is "experts.base_layer", or "experts" if it is the only one.
 #pragma once
 
 #include <string>

@@ -2,9 +2,10 @@
 """Writes the golden files of LoRA: tests/oracle/CASE/lora/ with an adapter of PEFT and what PEFT computed with it.
 
 Needs torch, transformers, peft and safetensors (not needed to build or test headroom: the files are committed).
-Usage: make_lora.py [--logits | --errors | --plus | --dora] [CASE...]
+Usage: make_lora.py [--logits | --errors | --plus | --dora | --dora-curve] [CASE...]
   --logits, --errors, --plus: only logits.safetensors, bf16_gradient_error or plus.json, for the existing adapter.
-  --dora: only CASE/dora/, an adapter with random A, B and magnitudes as saved by PEFT, and its loss.
+  --dora: only CASE/dora/, an adapter with random A, B and magnitudes as saved by PEFT, its loss, and what --dora-curve writes:
+    curve.json, losses and gradient norms of ten AdamW steps from it in fp32, and final.safetensors, the adapter after them.
 
 CASE/lora/adapter_config.json, adapter_model.safetensors: an adapter with random A and B, as saved by PEFT.
 CASE/lora/expected.json: losses and gradient norms (before clipping at 1) of five AdamW steps from that adapter on the case's
@@ -94,10 +95,10 @@ def write_plus(case, batch):
     write_expected(os.path.join(HERE, case, 'lora', 'plus.json'), dict(PLUS, fp32=rows))
 
 
-def steps(model, optimizer, batch, autocast):
+def steps(model, optimizer, batch, autocast, count=5):
     trained = [p for p in model.parameters() if p.requires_grad]
     rows = []
-    for step in range(1, 6):
+    for step in range(1, count + 1):
         optimizer.zero_grad()
         loss = loss_of(model, batch, autocast)
         loss.backward()
@@ -121,12 +122,27 @@ def write_dora(case, batch):
     clean_config(os.path.join(folder, 'adapter_config.json'), case)
     with torch.no_grad():
         write_expected(os.path.join(folder, 'expected.json'), dict(loss=loss_of(model.eval(), batch, False).item()))
+    write_dora_curve(case, batch)
 
 
-def adapted(case, is_trainable):
+def write_dora_curve(case, batch):
+    folder = os.path.join(HERE, case, 'dora')
+    model = adapted(case, True, 'dora')
+    settings = dict(STEPS, learning_rate=1e-3)
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=settings['learning_rate'],
+                                  betas=(STEPS['beta1'], STEPS['beta2']), eps=STEPS['epsilon'], weight_decay=STEPS['weight_decay'])
+    rows = steps(model, optimizer, batch, False, 10)
+    final = peft.get_peft_model_state_dict(model)
+    save_file({k: v.contiguous().clone() for k, v in sorted(final.items())}, os.path.join(folder, 'final.safetensors'))
+    write_expected(os.path.join(folder, 'curve.json'), dict(
+        settings, fp32=rows, versions=dict(torch=torch.__version__, transformers=transformers.__version__, peft=peft.__version__)))
+    print(case, [round(r['loss'], 5) for r in rows])
+
+
+def adapted(case, is_trainable, folder='lora'):
     base = transformers.AutoModelForCausalLM.from_pretrained(os.path.join(HERE, case, 'model'), attn_implementation='eager',
                                                              dtype=torch.float32)
-    return peft.PeftModel.from_pretrained(base, os.path.join(HERE, case, 'lora'), is_trainable=is_trainable)
+    return peft.PeftModel.from_pretrained(base, os.path.join(HERE, case, folder), is_trainable=is_trainable)
 
 
 def gradient(model, batch, autocast):
@@ -187,6 +203,9 @@ def main():
             batch = json.load(text)
         if '--dora' in sys.argv:
             write_dora(case, batch)
+            continue
+        if '--dora-curve' in sys.argv:
+            write_dora_curve(case, batch)
             continue
         if '--plus' in sys.argv:
             write_plus(case, batch)

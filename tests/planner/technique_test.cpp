@@ -196,6 +196,43 @@ TEST(Techniques, AdaptersAndFrozenWeightsNeedLess) {
   EXPECT_THROW(plan(options, small_model()), Error);
 }
 
+// A vector in fp32 for each row of an adapted matrix, with gradient and states, and an operand that its gradient reads.
+TEST(Techniques, MagnitudesOfAdaptersArePlanned) {
+  TrainOptions options = fixed_options();
+  options.techniques.lora.rank = 4;
+  options.techniques.lora.targets = {"q_proj"};
+  const Plan plain = plan(options, small_model()).plan;
+  options.techniques.lora.decomposed = true;
+  const Plan dora = plan(options, small_model()).plan;
+  const auto bytes = [](const Plan& plan, Role role) {
+    int64_t sum = 0;
+    for (const PersistentTensor& tensor : plan.tensors)
+      if (tensor.role == role) sum += storage_bytes(tensor.place.type);
+    return sum;
+  };
+  int64_t rows = 0;
+  for (const PersistentTensor& tensor : plain.tensors)
+    if (tensor.name.ends_with("model.layers.0.self_attn.q_proj.weight")) rows = tensor.place.type.dims[0];
+  rows *= small_model().spec.layers * static_cast<int64_t>(sizeof(float));
+  ASSERT_GT(rows, 0);
+  EXPECT_EQ(bytes(dora, Role::parameter) - bytes(plain, Role::parameter), rows);
+  EXPECT_EQ(bytes(dora, Role::optimizer) - bytes(plain, Role::optimizer), 2 * rows);
+  EXPECT_GT(dora.step_seconds, plain.step_seconds);
+  EXPECT_NE(dora.program("start_magnitudes"), nullptr);
+  EXPECT_EQ(plain.program("start_magnitudes"), nullptr);
+}
+
+TEST(Techniques, MagnitudesOverCodesAreRefusedOnAGpu) {
+  TrainOptions options = fixed_options();
+  options.techniques.lora.rank = 4;
+  options.techniques.lora.decomposed = true;
+  EXPECT_EQ(refusal({{"quantize-weights", "nf4"}}, options), "accepted");
+  options.machine.device = "null";
+  options.machine.profile = "A100-80GB";
+  EXPECT_MENTIONS(refusal({{"quantize-weights", "nf4"}}, options), "DoRA over codes");
+  EXPECT_EQ(refusal({}, options), "accepted");
+}
+
 TEST(Techniques, ValuesOutOfRangeAreRefused) {
   for (const char* value : {"0", "-1", "off", "two", "", "99999999999999999999", "4x"})
     EXPECT_MENTIONS(refusal({{"micro-batch", value}}), "micro-batch");

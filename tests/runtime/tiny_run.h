@@ -109,8 +109,9 @@ class TinyRun {
 
   // Loads weights and clears the optimizer's states as a run does, on any device.
   void begin() {
+    read_weights(*executor_, model_.spec, SafetensorsSet::open(model_.directory));
     if (options_.techniques.lora.rank > 0) init_adapter(*executor_, options_.seed);
-    load_weights(*executor_, model_.spec, SafetensorsSet::open(model_.directory));
+    executor_->run("load", {});
     for (const PersistentTensor& tensor : plan_.tensors)
       if (tensor.role == Role::optimizer)
         executor_->write(executor_->tensor(tensor.name), [](int64_t, std::span<std::byte> piece) {

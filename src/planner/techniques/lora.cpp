@@ -18,12 +18,14 @@ std::vector<Setting> choices(const PlanRequest& request, const Candidate&) {
 void add_adapters(Assembly& a, const PlanRequest& request, const Candidate&) {
   const LoraOptions options = requested_lora(request);
   add_lora(a.graph, a.forward, options);
+  if (a.trains && options.decomposed) start_magnitudes(a.graph, a.forward);
   for (const ValueId id : lora_frozen(a.graph, options)) a.frozen.insert(id);
 }
 
-Told told(const PlanRequest&, const Candidate& chosen) {
+Told told(const PlanRequest& request, const Candidate& chosen) {
   if (!chosen[lora].taken()) return {"off", "trains other, fewer weights: used only when named (--lora-r)"};
-  return {fmt::format("rank {}", chosen[lora].count), "named by --lora-r", chosen.without(lora)};
+  return {fmt::format("rank {}{}", chosen[lora].count, requested_lora(request).decomposed ? ", DoRA" : ""),
+          "named by --lora-r", chosen.without(lora)};
 }
 
 }  // namespace
@@ -39,7 +41,7 @@ constinit const Technique lora{
     .inference_pass =
         [](Graph& graph, std::span<const RegionId> programs, const PlanRequest& request) {
           if (const LoraOptions options = requested_lora(request); options.rank > 0)
-            for (const RegionId program : programs) add_lora(graph, program, options);
+            for (const RegionId program : programs) add_lora(graph, program, options, RowLengthsIn::load);
         },
     .model_pass = add_adapters,
     .told = told,
@@ -64,9 +66,9 @@ void read_number(std::string_view text, Number& to, std::string_view setting) {
 
 Pin lora_pin(const LoraOptions& options) {
   if (options.rank == 0) return {"off"};
-  return {fmt::format("rank={} alpha={} dropout={} rslora={} targets={} save={}", options.rank, options.alpha,
-                      options.dropout, options.rank_stabilised ? 1 : 0, write_list(options.targets),
-                      write_list(options.modules_to_save)),
+  return {fmt::format("rank={} alpha={} dropout={} rslora={} dora={} targets={} save={}", options.rank, options.alpha,
+                      options.dropout, options.rank_stabilised ? 1 : 0, options.decomposed ? 1 : 0,
+                      write_list(options.targets), write_list(options.modules_to_save)),
           "named by --lora-r"};
 }
 
@@ -78,7 +80,7 @@ LoraOptions requested_lora(const PlanRequest& request) {
   LoraOptions options;
   const std::string setting = pin(request, kLora.name);
   if (setting.empty() || setting == "off") return options;
-  int stabilised = 0;
+  int stabilised = 0, decomposed = 0;
   for (size_t begin = 0; begin < setting.size();) {
     const size_t end = std::min(setting.find(' ', begin), setting.size());
     const std::string_view word = std::string_view(setting).substr(begin, end - begin);
@@ -93,6 +95,8 @@ LoraOptions requested_lora(const PlanRequest& request) {
       read_number(value, options.dropout, setting);
     else if (name == "rslora")
       read_number(value, stabilised, setting);
+    else if (name == "dora")
+      read_number(value, decomposed, setting);
     else if (name == "targets")
       options.targets = read_list(value);
     else if (name == "save")
@@ -102,6 +106,7 @@ LoraOptions requested_lora(const PlanRequest& request) {
     begin = end + 1;
   }
   options.rank_stabilised = stabilised != 0;
+  options.decomposed = decomposed != 0;
   return options;
 }
 

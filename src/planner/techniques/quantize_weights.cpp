@@ -9,7 +9,17 @@ namespace headroom::techniques {
 
 namespace {
 
-void check(const PlanRequest&, const std::string& setting) {
+// The lengths of rows in codes have kernels on the CPU alone.
+void check_adapters(const PlanRequest& request, const std::string& setting) {
+  if (setting == "off" || request.facts.is_cpu() || !requested_lora(request).decomposed) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("--technique quantize-weights={}: DoRA over codes is built for the CPU, not for {}", setting,
+                          request.facts.device),
+              "keep the base in 16 bits (--precision bf16-true), or leave DoRA out (LoRA over codes)");
+}
+
+void check(const PlanRequest& request, const std::string& setting) {
+  check_adapters(request, setting);
   if (integer_codes(setting)) return;
   if (setting.starts_with("int4-") || setting.starts_with("int8-"))
     throw Error(ErrorKind::usage,
