@@ -381,6 +381,7 @@ MatmulOffer make_product(const MatmulSpec& spec, const TileKernel& tiles, const 
 }  // namespace
 
 MatmulOffer make_amx_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked) {
+  if (spec.multiply == Multiply::int8) return {nullptr, "the operands are multiplied as 8-bit codes"};
   if (too_small_to_split(spec)) return {nullptr, "the product is too small to be split into parts"};
   const TileOffer offer = offer_amx_tiles(spec, facts);
   if (!offer.refusal.empty()) return {nullptr, offer.refusal};

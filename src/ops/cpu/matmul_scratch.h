@@ -22,11 +22,14 @@ struct MatmulSize {
 // the operands count (Henry, Tang and Heinecke, "Leveraging the bfloat16 artificial intelligence datatype for
 // higher-precision computations", 2019, section II). full: in f32; on bf16 tiles as sums of three bf16 numbers, which
 // have all 24 bits, with the six largest of their nine products: the omitted ones are below 2^-25 of a term. Sums are
-// always f32. A machine without bf16 tiles rounds the operands in the same way and multiplies them in f32.
-enum class Multiply : uint8_t { full, bf16, bf16x3 };
+// always f32. A machine without bf16 tiles rounds the operands in the same way and multiplies them in f32. int8, for
+// operands of every dtype: as 8-bit codes with a scale for each row of A and each column of B, summed as integers
+// (int8_codes.h).
+enum class Multiply : uint8_t { full, bf16, bf16x3, int8 };
 
 inline Multiply multiply_of(const Attrs& attrs) {
   const std::string_view text = attrs.text("multiply");
+  if (text == "int8") return Multiply::int8;
   return text == "bf16" ? Multiply::bf16 : text == "bf16x3" ? Multiply::bf16x3 : Multiply::full;
 }
 

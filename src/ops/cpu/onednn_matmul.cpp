@@ -172,6 +172,7 @@ bool rows_of_b_collide(const MatmulSpec& spec) {
 }  // namespace
 
 MatmulOffer make_onednn_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked) {
+  if (spec.multiply == Multiply::int8) return {nullptr, "the operands are multiplied as 8-bit codes"};
   if (spec.operand == DType::f16) return {nullptr, "oneDNN has no product of f16"};
   if (!spec.b_storage.dense()) return make_coded_matmul(spec, facts, booked, make_onednn_matmul);
   if (spec.rounds_b) return make_rounded(spec, facts, booked);

@@ -1,7 +1,10 @@
 // Products with plain loops: every type and layout, no scratch.
+#include <algorithm>
+
 #include "base/threads.h"
 #include "ops/cpu/bf16_parts.h"
 #include "ops/cpu/coded_matrix.h"
+#include "ops/cpu/int8_codes.h"
 #include "ops/cpu/matmul.h"
 #include "ops/stream/float_types.h"
 
@@ -60,10 +63,9 @@ class ReferenceMatmul final : public Matmul {
  private:
   void run_element(const MatmulArguments& arguments, const Elements& b, int64_t row, int64_t col) const {
     const T* a = static_cast<const T*>(arguments.a) + row * a_row_;
-    float sum = 0;
-    for (int64_t step = 0; step < spec_.size.depth; ++step)
-      sum = with_product(sum, static_cast<float>(a[step * a_step_]),
-                         static_cast<float>(static_cast<T>(b[col * b_col_ + step * b_step_])));
+    float sum = spec_.multiply == Multiply::int8 ? product_of_codes(a, b, col) : 0;
+    for (int64_t step = 0; step < spec_.size.depth && spec_.multiply != Multiply::int8; ++step)
+      sum = with_product(sum, a_at(a, step), b_at(b, col, step));
     for (int64_t step = 0; step < spec_.low_rank; ++step)
       sum = with_product(sum, static_cast<float>(static_cast<const T*>(arguments.p)[row * spec_.low_rank + step]),
                          static_cast<float>(static_cast<const T*>(arguments.q)[col * q_col_ + step * q_step_]));
@@ -71,6 +73,24 @@ class ReferenceMatmul final : public Matmul {
     const int64_t at = row * spec_.size.cols + col;
     if (spec_.addend) sum += static_cast<float>(static_cast<const R*>(arguments.addend)[at]);
     static_cast<R*>(arguments.c)[at] = static_cast<R>(sum);
+  }
+
+  float a_at(const T* a, int64_t step) const { return static_cast<float>(a[step * a_step_]); }
+  float b_at(const Elements& b, int64_t col, int64_t step) const {
+    return static_cast<float>(static_cast<T>(b[col * b_col_ + step * b_step_]));
+  }
+
+  // The scales are computed for every element of C: there is no scratch to keep them.
+  float product_of_codes(const T* a, const Elements& b, int64_t col) const {
+    int32_t a_largest = 0, b_largest = 0, sum = 0;
+    for (int64_t step = 0; step < spec_.size.depth; ++step) {
+      a_largest = std::max(a_largest, magnitude_bits(a_at(a, step)));
+      b_largest = std::max(b_largest, magnitude_bits(b_at(b, col, step)));
+    }
+    const Int8Scale a_scale = int8_scale(a_largest), b_scale = int8_scale(b_largest);
+    for (int64_t step = 0; step < spec_.size.depth; ++step)
+      sum += int8_code(a_at(a, step), a_scale.inverse) * int8_code(b_at(b, col, step), b_scale.inverse);
+    return static_cast<float>(sum) * b_scale.scale * a_scale.scale;
   }
 
   float with_product(float sum, float a, float b) const {

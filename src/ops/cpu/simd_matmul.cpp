@@ -203,6 +203,7 @@ TileOffer offer_simd_tiles(const MatmulSpec& spec, const DeviceFacts& facts) {
 }
 
 MatmulOffer make_simd_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked) {
+  if (spec.multiply == Multiply::int8) return {nullptr, "the operands are multiplied as 8-bit codes"};
   const TileOffer offer = offer_simd_tiles(spec, facts);
   if (!offer.refusal.empty()) return {nullptr, offer.refusal};
   return make_blocked_matmul(spec, offer.kernel, facts, booked);

@@ -60,6 +60,7 @@ KernelOffer make_linear_rows(const KernelSpec& spec, const DeviceFacts& facts) {
   const LinearShape shape = linear_shape(spec.call());
   const LinearOperands inputs = linear_operands(spec.attrs);
   if (inputs.low_rank != 0) return {nullptr, "a low-rank product is added"};
+  if (multiply_of(spec.attrs) == Multiply::int8) return {nullptr, "the operands are multiplied as 8-bit codes"};
   const RowsPlan plan{shape.rows, shape.ins, shape.out_in, inputs.bias, inputs.last, is_batch_invariant(spec.attrs)};
   return make_either(spec, plan, facts);
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "ir/vjp.h"
+#include "ops/linear/int8.h"
 #include "ops/linear/scratch.h"
 #include "ops/linear/shape.h"
 #include "ops/registry.h"
@@ -41,6 +42,8 @@ void check_operands(std::string_view op, const Type& left, const Type& right, co
   const bool rounded = kind == Right::weight && right.dtype == DType::f32;
   HR_CHECK(is_float(left.dtype) && (left.dtype == right.dtype || rounded), "{}: no product of {} and {}", op,
            dtype_name(left.dtype), dtype_name(right.dtype));
+  HR_CHECK(attrs.text("multiply") != kMultiplyInt8 || (right.storage.dense() && attrs.integer("low_rank") == 0),
+           "{}: products of 8-bit codes have a dense weight and no low-rank part", op);
 }
 
 DType output_dtype(std::string_view op, DType operand, const Attrs& attrs) {
@@ -120,6 +123,11 @@ OperandNames linear_operand_names(std::string_view left, std::string_view last, 
 
 ProductShape plain_product(const LinearShape& shape) { return {shape.rows, shape.outs, shape.ins}; }
 
+// Attribute "multiply" of a gradient's product, which the layer's attribute `from` holds.
+void multiply_as(const Attrs& layer, std::string_view from, Attrs& attrs) {
+  if (layer.has(from)) attrs.set("multiply", std::string(layer.text(from)));
+}
+
 Attrs layout_of(const Attrs& attrs) { return Attrs{{"layout", std::string(attrs.text("layout", "out_in"))}}; }
 
 // y = x w^T [+ p q^T] [+ bias] [+ residual]
@@ -191,6 +199,7 @@ class Linear final : public Op {
   static void train_weight(VjpContext& context, ValueId dy) {
     Attrs attrs = layout_of(context.attrs());
     attrs.set("accumulate", std::string(context.accumulate(LinearInputs::weight)));
+    multiply_as(context.attrs(), kMultiplyDw, attrs);
     context.set_accumulator(LinearInputs::weight, context.build().call("linear_dw",
                                                                        {context.input(LinearInputs::left), dy,
                                                                         context.accumulator(LinearInputs::weight)},
@@ -201,6 +210,7 @@ class Linear final : public Op {
     const ValueId addend = context.addend(LinearInputs::left);
     Attrs attrs = layout_of(context.attrs());
     if (addend != kNone) attrs.set("addend", int64_t{1});
+    multiply_as(context.attrs(), kMultiplyDx, attrs);
     const ValueId dx = context.build().call("linear_dx", {dy, context.input(LinearInputs::weight), addend},
                                             std::move(attrs), Role::gradient);
     if (addend != kNone)

@@ -2,7 +2,7 @@
 // kernels.
 #pragma once
 
-#include "ops/cpu/matmul_scratch.h"
+#include "ops/cpu/int8_matmul_scratch.h"
 #include "ops/linear/row_blocks.h"
 #include "ops/linear/shape.h"
 
@@ -22,13 +22,23 @@ inline int64_t coded_rows_bytes(int64_t ins, DType x, int64_t threads) {
   return threads * kDecodedRows * decoded_row_bytes(ins, x);
 }
 
+// Sums too deep for 32 bits are not computed with 8-bit codes.
+inline Multiply multiply_at(const OpCall& call, int64_t depth) {
+  const Multiply how = multiply_of(call.attrs);
+  return how == Multiply::int8 && depth > kInt8Depth ? Multiply::full : how;
+}
+
+inline int64_t product_scratch(const MatmulSpec& spec, const DeviceFacts& facts) {
+  return spec.multiply == Multiply::int8 ? int8_scratch(spec, facts) : matmul_scratch(spec, facts);
+}
+
 // y[rows, outs] = x w^T + p q^T + bias + residual
 inline MatmulSpec linear_product(const OpCall& call) {
   const LinearShape shape = linear_shape(call);
   MatmulSpec spec;
   spec.size = {shape.rows, shape.outs, shape.ins};
   spec.operand = call.inputs[LinearInputs::left].dtype;
-  spec.multiply = multiply_of(call.attrs);
+  spec.multiply = multiply_at(call, spec.size.depth);
   spec.result = call.outputs[0].dtype;
   spec.rounds_b = call.inputs[LinearInputs::weight].dtype != spec.operand;
   spec.b_storage = call.inputs[LinearInputs::weight].storage;
@@ -56,7 +66,7 @@ inline int64_t rows_scratch(const OpCall& call, const DeviceFacts& facts) {
 
 // Scratch of the CPU kernels of linear.
 inline int64_t linear_scratch(const OpCall& call, const DeviceFacts& facts) {
-  return std::max(matmul_scratch(linear_product(call), facts), rows_scratch(call, facts));
+  return std::max(product_scratch(linear_product(call), facts), rows_scratch(call, facts));
 }
 
 // dx[rows, ins] = dy w + p q + addend
@@ -65,7 +75,7 @@ inline MatmulSpec linear_dx_product(const OpCall& call) {
   MatmulSpec spec;
   spec.size = {shape.rows, shape.ins, shape.outs};
   spec.operand = call.inputs[LinearInputs::left].dtype;
-  spec.multiply = multiply_of(call.attrs);
+  spec.multiply = multiply_at(call, spec.size.depth);
   spec.result = call.outputs[0].dtype;
   spec.rounds_b = call.inputs[LinearInputs::weight].dtype != spec.operand;
   spec.b_storage = call.inputs[LinearInputs::weight].storage;
@@ -82,7 +92,7 @@ inline MatmulSpec linear_dw_product(const OpCall& call, bool adds) {
   spec.size =
       shape.out_in ? MatmulSize{shape.outs, shape.ins, shape.rows} : MatmulSize{shape.ins, shape.outs, shape.rows};
   spec.operand = call.inputs[LinearGradInputs::x].dtype;
-  spec.multiply = multiply_of(call.attrs);
+  spec.multiply = multiply_at(call, spec.size.depth);
   spec.a_transposed = true;
   spec.addend = adds;
   return spec;
