@@ -42,6 +42,10 @@ class NearMean {
 // move the operands of a thin one is counted in addition to the arithmetic.
 double shape_distance(const Profile& profile, const ProductSample& sample, const ProductShape& shape);
 
+// Products of 8-bit codes that were not measured, with the time to make the codes, are this many times as fast as those
+// of fp32: measured on a Zen 3 (docs/techniques/quantize-training.md).
+inline constexpr double kInt8Gain = 1.5;
+
 // The dtype whose measurements are used for this one: CPUs multiply f16 as f32, since they convert its tiles, and GPUs
 // at the rate of bf16.
 DType measured_dtype(const Profile& profile, DType dtype);
@@ -60,8 +64,8 @@ inline constexpr ProductRates kLossGradientRates{"linear_cross_entropy_grad", tr
 // Mean of the logarithms of the measured rates, as flops per second; 0 when nothing was measured.
 double measured_rate(const Profile& profile, const ProductRates& rates, Multiplication how, const ProductShape& shape);
 
-// The same for products that may not have been measured: fp32 operands multiplied as bf16 numbers. Throws InternalError
-// if a dtype has no rate at all.
+// The same for products that may not have been measured: fp32 operands multiplied as bf16 numbers, 8-bit codes. Throws
+// InternalError if a dtype has no rate at all.
 double product_rate(const Profile& profile, const ProductRates& rates, Multiplication how, const ProductShape& shape);
 
 }  // namespace headroom

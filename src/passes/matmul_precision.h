@@ -24,7 +24,8 @@ inline constexpr PassInfo kMatmulPrecision{"matmul-precision", PassStage::schedu
 
 inline constexpr std::string_view kMatmulPrecisionWords[] = {"highest", "high", "medium", "fp8"};
 
-// `precision`: highest, high or medium. Acts on every program of the graph.
+// `precision`: highest, high or medium. Acts on every program of the graph, but not on products of 8-bit codes
+// (passes/int8_products.h).
 void set_matmul_precision(Graph& graph, std::string_view precision);
 
 }  // namespace headroom

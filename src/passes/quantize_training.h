@@ -8,6 +8,7 @@
 //   adapters, whose base is not trained.
 // Placed here because: before autodiff, whose accumulators are fp32 whatever the weight is, and before the precision,
 //   whose casts only apply to values that are not codes.
+// The other setting, int8-mixed, leaves storage alone and multiplies in 8 bits (passes/int8_products.h).
 // Saves: 3 of a weight's 4 bytes: with AdamW, a trained weight takes 13 bytes instead of 16. Costs: decoding, once per
 //   product, and a row in fp32 for each thread in the update.
 // Sources: torchao's int8_weight_only_quantized_training.
@@ -23,7 +24,8 @@ namespace headroom {
 
 inline constexpr PassInfo kQuantizeTraining{
     "quantize-training", PassStage::model, TechniqueKind::lossy,
-    "train the layers' matrices as 8-bit codes (int8), rounded stochastically; no fp32 copy of them"};
+    "train the layers' matrices as 8-bit codes (int8), rounded stochastically, no fp32 copy of them; or only "
+    "multiply in 8 bits (int8-mixed)"};
 
 // Stores the matrices as codes. Returns how many there are. Throws Error(usage) naming a weight whose rows do not fill
 // whole 32-bit words, which is how checkpoints store codes.

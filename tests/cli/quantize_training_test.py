@@ -110,7 +110,75 @@ class QuantizeTraining(DiskTest):
         refused("--optim", "muon", parts=("muon", "adamw,"))
         refused("--device", "cuda:0", "--profile", "H100-80GB", parts=("GPU", "bf16-true"))
         self.assert_refused(self.train_arguments("out", "--technique", "quantize-training=int4"), 2, "int4", "int8")
-        self.assert_refused(self.train_arguments("out", "--technique", "quantize-training=int8-mixed"), 2, "int8-mixed", "not built", "saves no memory")
+
+
+class Int8Mixed(DiskTest):
+    """Products in 8 bits. The model is wide enough for them: thinner ones than 32 are left as they are."""
+
+    MIXED = ("--technique", "quantize-training=int8-mixed")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        (cls.root / "wide.json").write_text(json.dumps({**CONFIG, "hidden_size": 64, "intermediate_size": 96}))
+        made = cls.call("init", "--config", "wide.json", "--tokenizer", "bytes", "--output-dir", "wide")
+        assert made.returncode == 0, made.stderr
+
+    def losses(self, output, *more):
+        self.train(output, "--learning-rate", "2e-3", *more, model="wide")
+        rows = map(json.loads, (self.root / output / "metrics.jsonl").read_text().splitlines())
+        return [(row["step"], row["loss"], row["grad_norm"]) for row in rows if "loss" in row]
+
+    def test_the_plan_shows_that_it_saves_nothing(self):
+        def plan(*more):
+            done = self.call("plan", "--model", "wide.json", "--memory", "1GiB", "--threads", "1", "--max-seq-length", "32",
+                             "--global-batch-size", "4", "--json", *more)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout)
+        plain, mixed = plan(), plan(*self.MIXED)
+        for part in ("weights", "optimizer", "gradients"):
+            self.assertEqual(plain["breakdown"].get(part), mixed["breakdown"].get(part), part)
+        self.assertGreaterEqual(mixed["minimum_bytes"], plain["minimum_bytes"])
+        told = next(t for t in mixed["techniques"] if t["name"] == "quantize-training")
+        self.assertEqual(told["value"], "int8-mixed")
+        self.assertIn("saves no memory", json.dumps(told))
+
+    def test_losses_stay_near_those_of_full_products(self):
+        options = ("--max-steps", "60", "--lr-scheduler-type", "constant", "--micro-batch-size", "4")
+        full, mixed = self.losses("full", *options), self.losses("mixed", *options, *self.MIXED)
+        self.assertNotEqual(full, mixed)
+        self.assertAlmostEqual(full[0][1], mixed[0][1], delta=2e-2)
+        self.assertAlmostEqual(full[0][2], mixed[0][2], delta=0.03 * full[0][2])
+        first, last = full[0][1], sum(loss for _, loss, _ in full[-10:]) / 10
+        found = sum(loss for _, loss, _ in mixed[-10:]) / 10
+        self.assertLess(last, first - 0.5)
+        self.assertLess(abs(found - last), 0.05 * (first - last), (first, last, found))
+
+    def test_losses_do_not_depend_on_how_the_step_is_computed(self):
+        same = ("--micro-batch-size", "4", *self.MIXED)
+        plain = self.losses("a", *same)
+        for i, options in enumerate((("--technique", "recompute=on"), ("--threads", "2"),
+                                     ("--technique", "offload-parameters=on", *self.disk()))):
+            with self.subTest(options=options):
+                self.assertEqual(self.losses(f"b{i}", *same, *options), plain)
+        some = self.losses("s", *same[:2], "--technique", "quantize-training=int8-mixed:output+grad_input")
+        self.assertEqual(some[0][1], plain[0][1])  # the same loss, other gradients
+        self.assertNotEqual(some[0][2], plain[0][2])
+
+    def test_a_resumed_run_repeats_it(self):
+        options = (*self.MIXED, "--save-steps", "2", "--lr-scheduler-type", "constant", "--max-steps")
+        whole = self.losses("w", *options, "4")
+        self.losses("h", *options, "2")
+        resumed = self.losses("r", *options[2:], "4", "--resume-from-checkpoint", "h/checkpoint-2")  # as recorded there
+        self.assertEqual(resumed[-2:], whole[2:])
+
+    def test_what_contradicts_is_refused(self):
+        def refused(*more, parts):
+            self.assert_refused(self.train_arguments("out", *self.MIXED, *more, model="wide"), 2, "int8-mixed", *parts)
+        refused("--lora-r", "4", parts=("adapters",))
+        refused("--technique", "qat=int8", parts=("qat",))
+        refused("--device", "cuda:0", "--profile", "H100-80GB", parts=("GPU", "bf16-mixed", "fp8"))
+        self.assert_refused(self.train_arguments("out", *self.MIXED), 2, "int8-mixed", "at least 32")  # the narrow model
 
 
 if __name__ == "__main__":

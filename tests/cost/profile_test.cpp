@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "cost/predict.h"
+#include "cost/product_rates.h"
 #include "cost/shipped_profiles.h"
 #include "formats/json.h"
 #include "ops/backend.h"
@@ -231,6 +232,29 @@ TEST(Predict, AMeasuredShapeGetsItsMeasuredRate) {
       {{"op", "linear"}, {"dtype", "f32"}, {"rows", 333}, {"outs", 512}, {"ins", 512}, {"flops_per_second", 1e9}});
   const double seconds = linear_seconds(333, DType::f32, parse_profile(json.dump(), "p.json"));
   EXPECT_NEAR(seconds, 2.0 * 333 * 512 * 512 / 1e9, 0.01 * seconds);
+}
+
+// At the measured rate, whatever the operands are stored in, or one that follows from fp32's.
+TEST(Predict, ProductsOfCodesTakeTheirOwnRate) {
+  Json json = shipped_json();
+  json["launch_seconds"] = 0.0, json["in_sequence"] = Json::array();
+  const auto seconds = [](DType dtype, const Json& profile) {
+    const std::vector<ConcreteType> inputs{{dtype, {512, 512}}, {dtype, {512, 512}}}, outputs{{dtype, {512, 512}}};
+    const Attrs attrs{{"multiply", "int8"}};
+    return predict_call(find_op("linear"), {inputs, outputs, attrs}, parse_profile(profile.dump(), "p.json"));
+  };
+  const double full = linear_seconds(512, DType::f32, parse_profile(json.dump(), "p.json"));
+  EXPECT_NEAR(seconds(DType::f32, json), full / kInt8Gain, 1e-9 * full);
+  EXPECT_NEAR(seconds(DType::bf16, json), full / kInt8Gain, 1e-9 * full);
+  json["products"].push_back({{"op", "linear"},
+                              {"dtype", "f32"},
+                              {"multiply", "int8"},
+                              {"rows", 512},
+                              {"outs", 512},
+                              {"ins", 512},
+                              {"flops_per_second", 3e9}});
+  EXPECT_NEAR(seconds(DType::bf16, json), 2.0 * 512 * 512 * 512 / 3e9, 1e-9);
+  EXPECT_NEAR(linear_seconds(512, DType::f32, parse_profile(json.dump(), "p.json")), full, 1e-9 * full);
 }
 
 TEST(Predict, StreamsFollowTheirBytes) {

@@ -193,6 +193,7 @@ void run_command(const std::string& command, Graph& graph) {
       if (word.starts_with("lora-target=")) lora.targets = {word.substr(12)};
       if (word.starts_with("qat=")) request.techniques["qat"] = {word.substr(4)};
       if (word == "quantize-training") request.techniques[word] = {"int8"};
+      if (word == "int8-mixed") request.techniques["quantize-training"] = {word};
       if (word.starts_with("freeze=")) add_pattern(request.techniques["freeze"].setting, word.substr(7));
     }
     request.techniques["lora"] = lora_pin(lora);

@@ -268,6 +268,27 @@ TEST(Techniques, Fp8IsRefusedWhereItHasNoProducts) {
   EXPECT_MENTIONS(refusal({}, options), "--precision bf16-mixed --matmul-precision fp8");
 }
 
+// Some of the products, by their names; nothing is stored in other types, so the weights take what they did.
+TEST(Techniques, Int8MixedNamesItsProducts) {
+  const auto chosen = [](const char* setting) {
+    return std::string(choices_with({{"quantize-training", setting}}).text("quantize_training"));
+  };
+  for (const char* setting : {"int8", "int8-mixed", "int8-mixed:output", "int8-mixed:output+grad_input"})
+    EXPECT_EQ(chosen(setting), setting);
+  EXPECT_EQ(chosen("int8-mixed:grad_weight+output"), "int8-mixed:output+grad_weight");
+  EXPECT_EQ(chosen("int8-mixed:grad_weight+grad_input+output"), "int8-mixed");
+  for (const char* setting : {"int8-mixed:", "int8-mixed:all", "int8-mixed:output+", "int8-mixed:output+output"})
+    EXPECT_MENTIONS(refusal({{"quantize-training", setting}}), "int8-mixed:output+grad_input+grad_weight");
+  EXPECT_MENTIONS(refusal({{"quantize-training", "int8-mix"}}), "int8-mixed");
+  TrainOptions options = fixed_options();
+  options.techniques.lora.rank = 4;
+  EXPECT_MENTIONS(refusal({{"quantize-training", "int8-mixed"}}, options), "adapters");
+  options = fixed_options();
+  options.machine.device = "null";
+  options.machine.profile = "A100-80GB";
+  EXPECT_MENTIONS(refusal({{"quantize-training", "int8-mixed"}}, options), "--precision bf16-mixed");
+}
+
 TEST(Techniques, KeepLevelsReadWell) {
   EXPECT_EQ(describe_keep({}), "keep-all");
   EXPECT_EQ(describe_keep(keep_setting(3, 2, Keep::block_input, Keep::all)), "2 x block-input, 1 x keep-all");

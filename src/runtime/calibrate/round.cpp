@@ -9,6 +9,7 @@
 #include "ops/attention/kernel_choice.h"
 #include "ops/cuda/capabilities.h"
 #include "ops/linear/fp8.h"
+#include "ops/linear/int8.h"
 #include "ops/linear_cross_entropy/sliced.h"
 
 namespace headroom {
@@ -22,6 +23,8 @@ constexpr int kWarmUpRuns = 12;  // of a large product, until the clock is that 
 struct Arithmetic {
   DType dtype = DType::f32;
   std::string multiply;  // attribute of the product; empty: as the operands are stored
+  // Only products of layers are.
+  bool in_eight_bits() const { return multiply == kMultiplyFp8 || multiply == kMultiplyInt8; }
   Attrs attrs() const {
     Attrs attrs{{"layout", "out_in"}};
     if (!multiply.empty()) attrs.set("multiply", multiply);
@@ -240,7 +243,7 @@ void measure_products(TimedCalls& calls, Profile& round, const CalibrationSizes&
       if (how.multiply != kMultiplyFp8 || fits_fp8(shape.rows, shape.outs, shape.ins))
         measure_product(calls, round, shape, how);
   for (const Arithmetic& how : arithmetics)
-    if (how.multiply != kMultiplyFp8)
+    if (!how.in_eight_bits())
       for (const ProductShape& shape : sizes.residuals) measure_residual(calls, round, shape, how);
   for (const Arithmetic& how : arithmetics)
     if (how.multiply.empty())
@@ -249,13 +252,14 @@ void measure_products(TimedCalls& calls, Profile& round, const CalibrationSizes&
         measure_residual(calls, round, shape, how);
       }
   for (const Arithmetic& how : arithmetics)
-    if (how.multiply != kMultiplyFp8)
+    if (!how.in_eight_bits())
       for (const ProductShape& shape : sizes.losses) measure_loss(calls, round, shape, how);
 }
 
 std::vector<Arithmetic> arithmetics_of(const DeviceFacts& facts) {
   std::vector<Arithmetic> arithmetics{{DType::f32, ""}, {DType::bf16, ""}};
   if (facts.has_bf16_tiles()) arithmetics.insert(arithmetics.end(), {{DType::f32, "bf16"}, {DType::f32, "bf16x3"}});
+  if (facts.is_cpu()) arithmetics.push_back({DType::f32, std::string(kMultiplyInt8)});
   if (has_fp8_tensor_cores(facts)) arithmetics.push_back({DType::bf16, std::string(kMultiplyFp8)});
   return arithmetics;
 }
