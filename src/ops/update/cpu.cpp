@@ -75,7 +75,7 @@ std::unique_ptr<CpuKernel> simd_of(const UpdatePlan& plan) {
     const Call step(plan, call);
     if (!step.usable()) return;
     UpdateArrays arrays{
-        updated_weight(call.outputs[0], step.copy, plan.first), call.inputs[UpdateInputs::gradient].as<float>(), {}};
+        updated_weight(call.outputs[0], step.copy, plan.first), call.inputs[UpdateOpInputs::gradient].as<float>(), {}};
     UpdateScalars scalars{static_cast<float>(step.clip), {}, step.key};
     F::factors(plan.step(step.scalars), scalars.factors);
     if (plan.in_blocks) return run_blocks(plan, call, arrays, scalars);
@@ -150,7 +150,7 @@ void reference_int8_rows(const UpdatePlan& plan, const KernelCall& call, const C
     for (int64_t i = 0; i < plan.columns; ++i) {
       const int64_t at = r * plan.columns + i;
       all.load(at, at + 1);
-      const double g = read_element(call.inputs[UpdateInputs::gradient], at) * step.clip;
+      const double g = read_element(call.inputs[UpdateOpInputs::gradient], at) * step.clip;
       row[i] = static_cast<float>(next_weight<F>(all, 0, factors, static_cast<double>(row[i]), g));
       all.store(at, at + 1);
     }
@@ -172,7 +172,7 @@ std::unique_ptr<CpuKernel> reference_of(const UpdatePlan& plan) {
       const int64_t end = std::min(weight.count(), begin + kStateBlock);
       all.load(begin, end);
       for (int64_t i = begin; i < end; ++i) {
-        const double g = read_element(call.inputs[UpdateInputs::gradient], i) * step.clip;
+        const double g = read_element(call.inputs[UpdateOpInputs::gradient], i) * step.clip;
         const double w = next_weight<F>(all, i - begin, factors, read_element(weight, i), g);
         write_weight(weight, step.copy, i, w, step.key, plan.first);
       }

@@ -8,7 +8,7 @@ namespace headroom {
 void register_update_cpu_scratch(ScratchRules& rules) {
   for (const UpdateRow& row : update_rows())
     rules.add(row.name, [](const OpCall& call, const DeviceFacts& facts) -> int64_t {
-      const ConcreteType& weight = call.inputs[UpdateInputs::weight];
+      const ConcreteType& weight = call.inputs[UpdateOpInputs::weight];
       return weight.storage.dense() ? 0 : facts.threads * int8_row_bytes(weight.dims[1]);
     });
 }

@@ -21,7 +21,7 @@ std::unique_ptr<CudaKernel> make_update(const KernelSpec& spec, const CudaContex
                          multiprocessors = context.multiprocessors](const KernelCall& call, CudaStream stream) {
     cuda::UpdateArgs a = args;
     a.w = call.outputs[0].data;
-    a.g = call.inputs[UpdateInputs::gradient].as<float>();
+    a.g = call.inputs[UpdateOpInputs::gradient].as<float>();
     for (size_t k = 0; k < plan.states; ++k) {
       if (plan.in_blocks) {
         a.codes[k] = call.outputs[1 + 2 * k].as<uint8_t>();

@@ -94,14 +94,14 @@ class UpdateOp final : public Op {
              attrs.real("rate"));
     const UpdatePlan plan(name(), attrs);
     require_inputs(name(), inputs.subspan(std::min<size_t>(1, inputs.size())), plan.clip(), plan.clip() + 1);
-    const Type& w = inputs[UpdateInputs::weight];
+    const Type& w = inputs[UpdateOpInputs::weight];
     require_float(name(), "the weight", w, 0);
     if (!w.storage.dense()) require_int8_rows(w, attrs, inputs.size() == plan.clip() + 1);
     const OperandNames names = operands(attrs, inputs.size());
     std::vector<Type> results{w};
-    require_type(name(), "gradient", inputs[UpdateInputs::gradient], computed(w, DType::f32));
+    require_type(name(), "gradient", inputs[UpdateOpInputs::gradient], computed(w, DType::f32));
     HR_CHECK(!row_.in_blocks || !w.shard, "{}: a slice of a weight has no blocks of its own", name());
-    for (size_t i = UpdateInputs::states; i < plan.hyper; ++i) {
+    for (size_t i = UpdateOpInputs::states; i < plan.hyper; ++i) {
       require_type(name(), names[i], inputs[i], state_type(w, i));
       results.push_back(inputs[i]);
     }
@@ -117,8 +117,9 @@ class UpdateOp final : public Op {
 
   std::vector<Alias> aliases(const Attrs& attrs, int inputs) const override {
     const UpdatePlan plan(name(), attrs);
-    std::vector<Alias> aliases{{0, UpdateInputs::weight, true}};
-    for (int i = 0; i < static_cast<int>(plan.tensors); ++i) aliases.push_back({i + 1, i + UpdateInputs::states, true});
+    std::vector<Alias> aliases{{0, UpdateOpInputs::weight, true}};
+    for (int i = 0; i < static_cast<int>(plan.tensors); ++i)
+      aliases.push_back({i + 1, i + UpdateOpInputs::states, true});
     if (inputs > static_cast<int>(plan.clip()) + 1) aliases.push_back({static_cast<int>(plan.copy), inputs - 1, true});
     return aliases;
   }
@@ -126,11 +127,12 @@ class UpdateOp final : public Op {
   // Per element: the gradient is read, states and weight are read and written, and the copy is written.
   Work work(const OpCall& call) const override {
     const UpdatePlan plan(name(), call.attrs);
-    const double elements = static_cast<double>(element_count(call.inputs[UpdateInputs::weight].dims));
+    const double elements = static_cast<double>(element_count(call.inputs[UpdateOpInputs::weight].dims));
     const int64_t copy = call.outputs.size() > plan.copy ? 2 : 0;
     const int64_t states = (plan.in_blocks ? 2 : 8) * static_cast<int64_t>(plan.states);
-    const int64_t weight =
-        call.inputs[UpdateInputs::weight].storage.dense() ? dtype_bytes(call.inputs[UpdateInputs::weight].dtype) : 1;
+    const int64_t weight = call.inputs[UpdateOpInputs::weight].storage.dense()
+                               ? dtype_bytes(call.inputs[UpdateOpInputs::weight].dtype)
+                               : 1;
     const int64_t bytes = 4 + states + 2 * weight + copy;
     return {flops_of(plan.formula) * elements, static_cast<double>(bytes) * elements};
   }
@@ -193,14 +195,14 @@ UpdatePlan::UpdatePlan(std::string_view op, const Attrs& attrs)
       states(states_of(formula).size()),
       in_blocks(update_row(op).in_blocks),
       tensors(in_blocks ? 2 * states : states),
-      hyper(UpdateInputs::states + tensors),
+      hyper(UpdateOpInputs::states + tensors),
       copy(1 + tensors) {
   const std::vector<UpdateNumber>& numbers = update_row(op).numbers;
   for (size_t i = 0; i < numbers.size(); ++i) number[i] = attrs.real(numbers[i].name);
 }
 
 UpdatePlan::UpdatePlan(const KernelSpec& spec) : UpdatePlan(spec.op, spec.attrs) {
-  if (!spec.inputs[UpdateInputs::weight].storage.dense()) columns = spec.inputs[UpdateInputs::weight].dims[1];
+  if (!spec.inputs[UpdateOpInputs::weight].storage.dense()) columns = spec.inputs[UpdateOpInputs::weight].dims[1];
   first = first_element(spec.outputs[0], spec.attrs);
 }
 

@@ -40,7 +40,7 @@ const UpdateRow& update_row(std::string_view op);
 std::vector<std::string_view> states_of(UpdateFormula formula);
 
 // The inputs of every call, from `states` on as the plan says.
-struct UpdateInputs {
+struct UpdateOpInputs {
   enum : int { weight, gradient, states };
 };
 
@@ -55,9 +55,9 @@ struct UpdatePlan {
   int64_t columns = 0;  // of a weight in 8-bit codes with a scale per row (stream/row_codes.h); 0: no codes
   size_t states = 0;    // of the formula
   bool in_blocks = false;
-  size_t tensors = 0;  // of the states: inputs from UpdateInputs::states, outputs from 1; in blocks, two per state
-  size_t hyper = UpdateInputs::states;  // index among the inputs; clip follows it
-  size_t copy = 1;                      // index among the outputs, if the call has that many
+  size_t tensors = 0;  // of the states: inputs from UpdateOpInputs::states, outputs from 1; in blocks, two per state
+  size_t hyper = UpdateOpInputs::states;  // index among the inputs; clip follows it
+  size_t copy = 1;                        // index among the outputs, if the call has that many
 
   UpdatePlan(std::string_view op, const Attrs& attrs);
   explicit UpdatePlan(const KernelSpec& spec);
