@@ -1,5 +1,4 @@
 #include <cstddef>
-#include <cstring>
 
 #include "base/threads.h"
 #include "ops/cast/convert.h"
@@ -8,10 +7,6 @@
 namespace headroom {
 
 void convert_floats(const void* from, DType from_dtype, void* to, DType to_dtype, int64_t count) {
-  if (from_dtype == to_dtype) {
-    std::memcpy(to, from, static_cast<size_t>(count * dtype_bytes(from_dtype)));
-    return;
-  }
   ElementwiseArrays arrays;
   arrays.in[0] = from;
   arrays.out[0] = to;

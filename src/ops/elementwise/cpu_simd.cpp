@@ -2,6 +2,9 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/elementwise/cpu_simd.cpp"
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
 
 #include "hwy/foreach_target.h"
 #include "ops/elementwise/simd.h"
@@ -85,8 +88,16 @@ void run(const FormulaConstant<float>& c, const ElementwiseArrays& arrays, int64
   });
 }
 
+// For one dtype and elements of `width` bytes: a copy keeps its bits.
+void copy_bytes(const ElementwiseArrays& arrays, int64_t width, int64_t begin, int64_t end) {
+  std::memcpy(static_cast<std::byte*>(arrays.out[0]) + begin * width,
+              static_cast<const std::byte*>(arrays.in[0]) + begin * width, static_cast<size_t>((end - begin) * width));
+}
+
 template <class F>
 void typed(const FormulaConstant<float>& constant, const ElementwiseArrays& arrays, int64_t begin, int64_t end) {
+  if constexpr (std::is_same_v<F, Copy>)
+    if (arrays.dtype == arrays.result_dtype) return copy_bytes(arrays, dtype_bytes(arrays.dtype), begin, end);
   if constexpr (kConverts<F>)
     with_floats(arrays.dtype, arrays.result_dtype,
                 [&](auto x, auto y) { run<F, decltype(x), decltype(y)>(constant, arrays, begin, end); });
