@@ -128,6 +128,13 @@ bool kubernetes_137(Reading& r) {
 }
 bool kubernetes_exit(Reading& r) {
   if (r.number(r.body(), true) != 137) return false;
+  // "executor failed running [...]: exit code: 137" of docker's builder
+  const bool builder = r.near_before(r.trigger(), "executorfailedrunning", 600) ||
+                       r.near_before(r.trigger(), "didnotcompletesuccessfully:", 40);
+  if (builder) {
+    host(r, "launcher", "exit_137", "exit code 137: killed");
+    return true;
+  }
   host(r, "kubernetes", "k8s_137", "exit code 137: killed");
   return true;
 }

@@ -49,6 +49,13 @@ bool one_in_other_words(const std::string& log) {
   for (const std::string_view word : {"バッチサイズ", "批大小", "批次大小", "批量大小", "批处理大小"})
     for (size_t at = log.find(word); at != std::string::npos; at = log.find(word, at + 1))
       if (size_behind(log, at + word.size()) == 1) return true;
+  for (const std::string_view word : {"batch size is one", "batch size of one", "batch size to one", "batch size one",
+                                      "batchsize is one", "batchsize of one", "a batch of one"})
+    if (!any_word(log, word).empty()) return true;
+  // "batch size as small as just 1"
+  for (const std::string_view word : {"batch size as small as", "batch size as low as", "batch size down to"})
+    for (size_t at = log.find(word); at != std::string::npos; at = log.find(word, at + 1))
+      if (size_behind(log, at + word.size()) == 1) return true;
   // "batch 1, ...", "bs=1", at the end of a clause: a loop counts its batches otherwise.
   for (const std::string_view word : {"batch 1", "batch=1", "bs=1", "bs 1", "batch为1", "batch是1"})
     for (size_t at = log.find(word); at != std::string::npos; at = log.find(word, at + 1)) {

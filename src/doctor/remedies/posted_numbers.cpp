@@ -86,6 +86,15 @@ constexpr std::string_view kRaises = "more than now";
 bool digit_of_value(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 bool of_a_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-'; }
 
+// The name begins a line that is commented out: "  # max_seq_len=2028,".
+bool commented_out(std::string_view post, size_t at) {
+  while (at > 0 && (post[at - 1] == ' ' || post[at - 1] == '\t')) --at;
+  if (at == 0 || post[at - 1] != '#') return false;
+  --at;
+  while (at > 0 && (post[at - 1] == ' ' || post[at - 1] == '\t')) --at;
+  return at == 0 || post[at - 1] == '\n';
+}
+
 // The offset of the name at `from` or later, as a whole word; npos if there is none.
 size_t find_name(std::string_view post, std::string_view name, size_t from) {
   const auto same = [&](char posted, char named) {
@@ -98,7 +107,7 @@ size_t find_name(std::string_view post, std::string_view name, size_t from) {
     const size_t at = static_cast<size_t>(found - post.begin());
     size_t begin = at;
     while (begin > 0 && post[begin - 1] == '-') --begin;
-    if (begin == 0 || !of_a_name(post[begin - 1])) return at;
+    if ((begin == 0 || !of_a_name(post[begin - 1])) && !commented_out(post, at)) return at;
     from = at + 1;
   }
   return std::string_view::npos;
@@ -111,6 +120,8 @@ std::optional<size_t> number_at(std::string_view text, size_t at, bool sentence)
   size_t i = at;
   while (i < text.size() && std::string_view(" =:\"'`(").find(text[i]) != std::string_view::npos && i < at + 6) ++i;
   if (i > at && i < text.size() && digit_of_value(text[i])) return i;
+  // ".5"
+  if (i > at && i + 1 < text.size() && text[i] == '.' && digit_of_value(text[i + 1])) return i;
   if (!sentence) return std::nullopt;
   constexpr size_t kFarthest = 48;
   const std::string_view behind = text.substr(at, kFarthest);

@@ -21,6 +21,8 @@ Grantor grantor_of(const CaseView& s) {
   if (framework == "slurm" || job.memory_requested_bytes || job.memory_requested_per_cpu_bytes ||
       !s.setup_says("#sbatch|srun ").empty())
     return Grantor::slurm;
+  const bool docker = !s.log_says("failed to solve:|executor failed running|docker build|docker run").empty();
+  if (docker && s.log_says("kubectl|kubelet|oomkilled|namespace").empty()) return Grantor::docker;
   if (framework == "kubernetes" || !s.setup_says("kind: pod|kind: deployment|containers:|limits:").empty())
     return Grantor::kubernetes;
   if (!s.log_says("microsoft-standard-wsl|wsl2").empty()) return Grantor::wsl;

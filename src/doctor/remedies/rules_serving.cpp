@@ -73,6 +73,9 @@ bool takes_the_models_context(const CaseView& s, int64_t length) {
   return s.job().system == System::llama_server && !s.job().serving.max_model_len && length > 2 * kUsualContext;
 }
 
+// Without an estimate half of a very long context is still a guess.
+constexpr int64_t kLongGuess = 16384;
+
 constexpr std::string_view kNamesOfTheLength = "max_seq_len|max_model_len|context_length";
 
 // A length that the post has, or a longer one, is not offered.
@@ -105,6 +108,7 @@ void max_model_len(const CaseView& s, Findings& findings) {
   } else if (length > 0) {
     const int64_t now = length;
     length = std::max<int64_t>(2048, now / 2);
+    if (!estimate) length = std::min(length, kLongGuess);
     for (int64_t candidate = now / 2; candidate >= 2048; candidate /= 2)
       if (s.enough_after({{"max_model_len", std::to_string(candidate)}})) {
         length = candidate;

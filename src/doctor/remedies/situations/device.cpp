@@ -45,6 +45,20 @@ bool configured_elsewhere(const CaseView& view) {
 }
 bool own_optimizer(const CaseView& view) { return training_on_device(view) && !several_gpus(view); }
 
+// A frame of the update, or a sentence that says so; a line of code that a post shows is neither.
+Evidence in_an_update(const CaseView& view) {
+  if (view.phase("optimizer_step") || view.phase("optimizer_init"))
+    return {0.84, fmt::format("in the frames: {}", view.message()->phase_evidence)};
+  Evidence told;
+  each_sentence(beginning(view), [&](std::string_view sentence) {
+    const bool update = sentence.find("optimizer.step") != std::string_view::npos;
+    if (update && !told_out_of_memory(sentence).empty())
+      told = {0.84, "`optimizer.step`, where the log says that it failed"};
+    return told.weight > 0;
+  });
+  return told;
+}
+
 // The size directly after one of the words: "7.92gib", "190.31mib".
 std::optional<int64_t> size_behind(const std::string& text, std::initializer_list<std::string_view> words) {
   for (const std::string_view word : words) {
@@ -250,8 +264,9 @@ constexpr Situation kSituations[] = {
     {"states_at_the_first_step",
      "the optimizer makes its states at the first step: 8 bytes per trained weight with Adam, after one pass went well",
      own_optimizer,
-     {{log, 0.84, "exp_avg_sq|_single_tensor_adam|_multi_tensor_adam|_init_group|optimizer.step"}},
-     {{"optimizer-8bit"}, {"lora"}, {"micro-batch"}, {"smaller-model"}}},
+     {{log, 0.84, "exp_avg_sq|_single_tensor_adam|_multi_tensor_adam|_init_group"}},
+     {{"optimizer-8bit"}, {"lora"}, {"micro-batch"}, {"smaller-model"}},
+     in_an_update},
     {"library_finds_no_room",
      "the framework took the device at its start, and the library has no room left for its handle or workspace",
      of_another_framework,

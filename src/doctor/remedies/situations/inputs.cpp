@@ -5,6 +5,7 @@
 #include "doctor/remedies/program_words.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
+#include "doctor/remedies/told_growth.h"
 
 namespace headroom::doctor {
 namespace {
@@ -31,6 +32,16 @@ Evidence after_some_steps(const CaseView& view) {
   const std::optional<int64_t> steps = steps_done(view);
   if (!steps || *steps < 3) return {};
   return {0.76, fmt::format("{} steps went well", *steps)};
+}
+
+// The same of a trainer whose loop is its own: nothing of the user's code can keep anything there.
+Evidence after_some_time(const CaseView& view) {
+  if (const Evidence steps = after_some_steps(view); steps.weight > 0) return steps;
+  const std::string& log = view.incident().log_text;
+  std::string_view told = told_growing(log);
+  if (told.empty()) told = told_after_epochs(log);
+  if (told.empty()) told = any_word(beginning(view), "几个小时|一段时间|a few hours|some hours|several hours|数時間");
+  return told.empty() ? Evidence{} : Evidence{0.8, fmt::format("`{}` in the log", told)};
 }
 
 bool unknown_program_on_device(const CaseView& view) {
@@ -258,7 +269,7 @@ constexpr Situation kSituations[] = {
      language_training,
      {},
      {{"sequence-length"}, {"micro-batch"}, {"length-buckets"}, {"find-sample"}},
-     after_some_steps},
+     after_some_time},
     {"larger_batch_later",
      "a batch with larger samples came, or something grows from step to step",
      unknown_program_on_device,

@@ -74,6 +74,19 @@ Evidence beyond(const CaseView& view, int least, int most, double weight) {
 Evidence larger_in_16_bits(const CaseView& view) { return beyond(view, 8, 16, 0.85); }
 Evidence larger_in_4_bits(const CaseView& view) { return beyond(view, 4, 4, 0.87); }
 
+// The weights are a small part of the device, and nothing is said of how far the server came.
+Evidence far_smaller(const CaseView& view) {
+  constexpr double kSmall = 1.0 / 3;
+  const std::optional<double> device = device_bytes(view);
+  const std::optional<ModelWords> model = model_of(view);
+  const MessageFigures& f = view.figures();
+  if (!device || !model || f.allocated || f.requested || !view.log_says("kv cache").empty()) return {};
+  const double bytes = model->parameters * model->bits / 8;
+  if (bytes > kSmall * *device) return {};
+  return {0.81, fmt::format("{}: {:.1f} GiB of weights on {}", model->written, bytes / kGib,
+                            figure(static_cast<int64_t>(*device)))};
+}
+
 // Weights and gradients in 16 bits, with Adam's two states and a master copy in 32 bits, far exceed the device, and
 // nothing says that less is trained or that it is sharded.
 Evidence states_beyond(const CaseView& view) {
@@ -132,6 +145,16 @@ constexpr Situation kSituations[] = {
       {"smaller-model", "a smaller model: 2 GB per billion parameters in 16 bits, 0.6 in 4"},
       {"serve-offload", "device_map=\"auto\": what finds no room stays on the host"}},
      larger_in_16_bits},
+    {"served_model_far_smaller",
+     "the weights alone are a small part of the device: another program may hold the rest, or it is not the device "
+     "that was meant",
+     serving_alone,
+     {},
+     {{"end-other-processes",
+       "nvidia-smi: end what else holds the device, or take a free one: CUDA_VISIBLE_DEVICES=<number> (is the name "
+       "spelt so?)"},
+      {"gpu-memory-utilization"}},
+     far_smaller},
     {"served_model_too_large",
      "the weights alone are larger than the device: no context and no share changes that",
      serving_alone,

@@ -24,7 +24,19 @@ Evidence by_program(const CaseView& view, std::string_view name) {
 }
 Evidence by_caffe(const CaseView& view) { return by_program(view, "caffe"); }
 Evidence by_caffe2(const CaseView& view) { return by_program(view, "caffe2"); }
-Evidence by_darknet(const CaseView& view) { return by_program(view, "darknet"); }
+constexpr std::string_view kDetects =
+    "darknet detect |detector test|detector demo|yolo test|yolo demo|imagenet test|classifier predict|detector map|"
+    "darknet.exe detect ";
+Evidence by_darknet(const CaseView& view) {
+  return view.log_says(kDetects).empty() ? by_program(view, "darknet") : Evidence{};
+}
+Evidence predicting_by_darknet(const CaseView& view) {
+  return view.log_says(kDetects).empty() ? Evidence{} : by_program(view, "darknet");
+}
+// Photographs with poses by COLMAP are the input of others.
+bool by_colmap_itself(const CaseView& view) {
+  return any_device(view) && view.log_says("gaussian|splat|nerf|colmap dataset|colmap data set").empty();
+}
 Evidence by_mxnet(const CaseView& view) { return by_program(view, "mxnet"); }
 Evidence by_theano(const CaseView& view) { return by_program(view, "theano"); }
 // Any script in Lua: one that is known has options of its own.
@@ -103,7 +115,7 @@ constexpr Situation kSituations[] = {
       {"smaller-model", "shallower trees: max_depth=6"}}},
     {"stereo_of_colmap",
      "depth maps are computed at the size of the photographs, with the neighbours of each in a cache",
-     any_device,
+     by_colmap_itself,
      {{log, 0.88, "colmap|openmvs"}},
      {{"input-size",
        "smaller images: --PatchMatchStereo.max_image_size 1600 (SIFT: --SiftExtraction.max_image_size 1600)"},
@@ -117,6 +129,16 @@ constexpr Situation kSituations[] = {
       {"input-size", "a smaller width and height in the .cfg (multiples of 32), random=0"},
       {"smaller-model", "the tiny version of the model (yolov4-tiny.cfg)"}},
      by_darknet},
+    {"prediction_by_darknet",
+     "Darknet makes all layers of the network for the .cfg's batch, width and height before it sees an image, and "
+     "needs what another program, or an earlier run, may hold",
+     any_device,
+     {},
+     {{"end-other-processes", "nvidia-smi: end what else holds the device (a restart frees what no list shows)"},
+      {"micro-batch", "batch=1 and subdivisions=1 in the .cfg: the lines for testing"},
+      {"input-size", "a smaller width and height in the .cfg (multiples of 32)"},
+      {"smaller-model", "the tiny version of the model (yolov4-tiny.cfg)"}},
+     predicting_by_darknet},
     {"training_by_mxnet",
      "the batch decides; the pool keeps what was freed",
      any_device,

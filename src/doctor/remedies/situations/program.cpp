@@ -39,6 +39,42 @@ Evidence fails_with_the_smallest_batch(const CaseView& view) {
   if (smallest_batch_failed(view.incident().log_text)) return {0.74, "the smallest batch fails too, by the log"};
   return {};
 }
+// It may have run for a while before: frames, a progress bar or words speak of steps.
+bool went_some_steps(const CaseView& view) {
+  return steps_done(view).has_value() ||
+         !view.log_says("iteration|iter |iters|epoch|step |steps|after |轮|迭代|エポック|ステップ").empty();
+}
+Evidence smallest_batch_after_steps(const CaseView& view) {
+  return went_some_steps(view) ? fails_with_the_smallest_batch(view) : Evidence{};
+}
+Evidence smallest_batch_at_once(const CaseView& view) {
+  return went_some_steps(view) ? Evidence{} : fails_with_the_smallest_batch(view);
+}
+
+// A sentence of the post in which 16 bits fail, and one in which 32 go well.
+Evidence sixteen_bits_fail(const CaseView& view) {
+  constexpr std::string_view kSixteen =
+                                 "fp16|float16|bf16|bfloat16|amp$|apex|autocast|mixed precision|mixed-precision|"
+                                 "half precision|混合精度|半精度|16ビット|半精度浮動小数点",
+                             kThirtyTwo =
+                                 "fp32|float32|full precision|single precision|without --fp|without fp16|without amp|"
+                                 "without apex|without mixed|without autocast|不用fp16|不开fp16|关闭fp16|不用amp|"
+                                 "不开amp|关闭amp|单精度|32ビット",
+                             kWell =
+                                 "ok$|fine|works|worked|can train|can run|runs|goes well|no problem|no oom|正常|"
+                                 "没问题|可以|能跑|問題な|動く|動きま";
+  std::string_view fails, goes;
+  each_sentence(beginning(view), [&](std::string_view sentence) {
+    const bool out = !told_out_of_memory(sentence).empty();
+    const std::string_view wide = any_word(sentence, kThirtyTwo);
+    if (goes.empty() && !wide.empty() && !any_word(sentence, kWell).empty()) goes = wide;
+    const std::string narrow = without_words(sentence, kThirtyTwo);
+    if (fails.empty() && out && !any_word(narrow, kSixteen).empty()) fails = any_word(sentence, kSixteen);
+    return !fails.empty() && !goes.empty();
+  });
+  if (fails.empty() || goes.empty()) return {};
+  return {0.9, fmt::format("`{}` fails and `{}` goes well, by the post", fails, goes)};
+}
 
 constexpr Situation kSituations[] = {
     {"history_kept",
@@ -60,7 +96,7 @@ constexpr Situation kSituations[] = {
     {"growth_by_the_post",
      "by the post memory grows over time. If nvidia-smi shows the same from step to step, something is kept: a loss "
      "summed or listed without .item(), outputs in lists, graphs that are not detached; or longer inputs came",
-     training_on_device,
+     unknown_training,
      {},
      {{"detach-history",
        "total += loss.item(); hidden = hidden.detach(); lists of .detach().cpu(); no retain_graph=True"},
@@ -97,7 +133,33 @@ constexpr Situation kSituations[] = {
      {{"input-size"},
       {"detach-history", "total += loss.item(); lists of .detach().cpu(): no graph is kept from step to step"},
       {"end-other-processes", "nvidia-smi: does another program, or an earlier run, hold the device?"}},
-     fails_with_the_smallest_batch},
+     smallest_batch_after_steps},
+    {"one_input_is_too_large",
+     "the smallest batch fails too, by the post: one input alone, with what the layers keep of it, or weights and "
+     "states are too large, or something else holds the device",
+     unknown_training,
+     {},
+     {{"input-size"},
+      {"mixed-precision",
+       "16 bits for the arithmetic: torch.autocast around forward pass and loss (use_amp, --amp, fp16=True)",
+       {},
+       System::unknown,
+       "fp16|bf16| amp|use_amp|apex|autocast|mixed precision|mixed-precision|混合精度"},
+      {"end-other-processes", "nvidia-smi: does another program, or an earlier run, hold the device?"},
+      {"checkpointing"}},
+     smallest_batch_at_once},
+    {"sixteen_bits_take_more",
+     "mixed precision holds 16-bit copies of the weights beside those in 32 bits: at a small batch it takes more than "
+     "it saves, and releases differ in how long they keep the copies",
+     unknown_training,
+     {},
+     {{"other-version",
+       "without the 16 bits, as it ran; or another release of PyTorch and of the trainer (autocast of torch.cuda.amp "
+       "against apex), and compare both"},
+      {"half-weights"},
+      {"checkpointing"},
+      {"optimizer-8bit"}},
+     sixteen_bits_fail},
     {"compiled",
      "a compiled step keeps other intermediate results, and its tuning tries kernels with memory of their own",
      training_on_device,

@@ -1,7 +1,10 @@
 // vLLM, SGLang and other servers: what they measure, capture and reserve at start.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "doctor/remedies/figures.h"
+#include "doctor/remedies/posted_numbers.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
 
@@ -50,10 +53,20 @@ Evidence little_left_after_loading(const CaseView& view) {
 // vLLM without a stated length.
 constexpr double kLongContext = 16384;  // tokens
 
+// The length that the engine prints as the one it plans for, whoever set it; else the longest that the log has.
+std::optional<double> planned_length(const CaseView& view) {
+  const std::string& text = view.incident().log_text;
+  const size_t engine = text.rfind("initializing a");
+  if (engine != std::string::npos)
+    if (const std::optional<double> printed = number_behind(text, "max_seq_len=", engine)) return printed;
+  std::optional<double> longest;
+  for (const double each : posted_numbers(text, "max_seq_len")) longest = std::max(longest.value_or(each), each);
+  return longest;
+}
+
 bool whole_context(const CaseView& view) {
   const Message* message = view.message();
-  // The engine's first line has the length that it plans for, whoever set it.
-  const std::optional<double> planned = number_behind(view.incident().log_text, "max_seq_len=", 0);
+  const std::optional<double> planned = planned_length(view);
   if (planned && *planned < kLongContext) return false;
   if (message && (message->kv_tokens_available || message->kv_bytes_available)) return false;  // the message says so
   return vllm_on_device(view) && !view.job().serving.max_model_len &&
@@ -62,7 +75,9 @@ bool whole_context(const CaseView& view) {
 
 // "max_seq_len=131072" in the engine's first line, or a model whose name has its context length.
 Evidence long_context_in_log(const CaseView& view) {
-  for (const char* words : {"max_seq_len=", "max_seq_len = ", "max seq len (", "max seq len is "}) {
+  if (const std::optional<double> planned = planned_length(view); planned && *planned >= kLongContext)
+    return {0.84, fmt::format("a context of {:.0f} tokens in the log", *planned)};
+  for (const char* words : {"max seq len (", "max seq len is "}) {
     const std::optional<double> length = number_behind(view.incident().log_text, words, 0);
     if (length && *length >= kLongContext) return {0.84, fmt::format("a context of {:.0f} tokens in the log", *length)};
   }

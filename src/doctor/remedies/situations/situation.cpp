@@ -6,6 +6,7 @@
 #include <set>
 
 #include "doctor/remedies/log_batch.h"
+#include "doctor/remedies/log_job.h"
 #include "doctor/remedies/posted_numbers.h"
 #include "doctor/remedies/program_words.h"
 #include "doctor/remedies/situations/conditions.h"
@@ -223,6 +224,15 @@ void compare_numbers(const CaseView& view, Findings& findings) {
   });
 }
 
+// A hosted notebook cannot be given swap.
+constexpr std::string_view kHosted = "colab|kaggle";
+void drop_swap_of_notebooks(const CaseView& view, Findings& findings) {
+  if (view.pool() != Pool::host || view.log_says(kHosted).empty()) return;
+  drop(findings, [](const Remedy& remedy) -> std::string {
+    return remedy.name == "more-swap" ? "a hosted notebook has no swap to enlarge" : "";
+  });
+}
+
 // What a command line of Windows calls "export".
 void spell_for_windows(const CaseView& view, Findings& findings) {
   constexpr std::string_view kExport = "export ";
@@ -244,7 +254,8 @@ void drop_half_of_one(const CaseView& view, Findings& findings) {
 bool meant_for(const Advice& advice, const CaseView& view) {
   if (!view.log_says(advice.unless).empty() || !view.setup_says(advice.unless).empty()) return false;
   const System system = view.job().system;
-  return advice.system == System::unknown || advice.system == system || builds_on(system, advice.system);
+  if (advice.system == System::unknown || advice.system == system) return true;
+  return builds_on(system, advice.system) && !server_system(system);  // each server has options of its own
 }
 
 // Of texts the input's size is their length.
@@ -265,7 +276,7 @@ bool says_loading(const CaseView& view) {
 // Workers of a loader are not advice for a container that shows neither.
 void drop_loaders(const CaseView& view, Findings& findings) {
   if (view.has_job() || view.pool() != Pool::host || says_loading(view)) return;
-  if (view.log_says("exited with code|docker|container").empty()) return;
+  if (view.log_says("exited with code|docker|container|failed to solve:|executor failed running").empty()) return;
   drop(findings, [](const Remedy& remedy) -> std::string {
     const bool loader = remedy.name == "fewer-workers" && remedy.set.starts_with("DataLoader(");
     return loader ? "nothing shows that a loader works there" : "";
@@ -348,10 +359,11 @@ void take(const CaseView& view, const Situation& situation, const Advice& advice
 std::vector<const Situation*> all_situations() {
   std::vector<const Situation*> all;
   for (const auto group :
-       {saving_situations, reworking_situations, rerun_situations, chat_situations, evaluation_situations,
-        input_situations, program_situations, loading_situations, server_situations, llama_cpp_situations,
-        host_situations, device_situations, diffusion_situations, reinforcement_situations, sharding_situations,
-        toolbox_situations, other_program_situations, model_size_situations, inferring_situations})
+       {saving_situations,  reworking_situations,     rerun_situations,         chosen_device_situations,
+        chat_situations,    evaluation_situations,    input_situations,         program_situations,
+        loading_situations, server_situations,        llama_cpp_situations,     host_situations,
+        device_situations,  diffusion_situations,     reinforcement_situations, sharding_situations,
+        toolbox_situations, other_program_situations, model_size_situations,    inferring_situations})
     for (const Situation& situation : group()) all.push_back(&situation);
   return all;
 }
@@ -395,6 +407,7 @@ void advise(const CaseView& view, const std::vector<Seen>& seen, Findings& findi
   compare_numbers(view, findings);
   drop_half_of_one(view, findings);
   drop_loaders(view, findings);
+  drop_swap_of_notebooks(view, findings);
   spell_for_windows(view, findings);
 }
 

@@ -63,6 +63,7 @@ struct Situation {
 std::span<const Situation> saving_situations();
 std::span<const Situation> reworking_situations();
 std::span<const Situation> rerun_situations();
+std::span<const Situation> chosen_device_situations();
 std::span<const Situation> chat_situations();
 std::span<const Situation> evaluation_situations();
 std::span<const Situation> input_situations();

@@ -18,6 +18,8 @@ bool voice_of_so_vits(const CaseView& view) {
   return on_device(view) && !view.serving() && view.log_says("gpt-sovits|gpt_sovits|gpt sovits|gptsovits").empty() &&
          (view.log_says("sovits").empty() || view.log_says("gpt 模型|gpt模型|gpt_weights").empty());
 }
+// A network over one graph.
+bool over_a_graph(const CaseView& view) { return on_device(view) && !view.serving() && unknown_program(view); }
 bool any_scene(const CaseView& view) { return on_device(view) && !view.serving(); }
 // Not when speech is only recognised.
 bool trained_on_speech(const CaseView& view) {
@@ -74,12 +76,26 @@ constexpr Situation kSituations[] = {
      {{"sequence-length", "slice the recordings into clips of 2 to 15 s, and look for odd samples that are longer"},
       {"fewer-workers", "fewer processes at once: --num_processes 1"},
       {"micro-batch", "a smaller batch_size in config.json"}}},
+    {"whole_graph",
+     "the whole graph goes through the network: features of all nodes, and messages along all edges of every layer, "
+     "are kept; a loader over one graph does not divide it",
+     over_a_graph,
+     {{either, 0.88,
+       "torch_geometric|torch-geometric|pytorch_geometric|pytorch geometric|pyg$|import dgl|dgl.|edge_index|gcnconv|"
+       "gatconv|sageconv|graphsage|node classification|adjacency matrix|graph neural|邻接矩阵|图神经网络|"
+       "グラフニューラル|隣接行列"}},
+     {{"micro-batch",
+       "a part of the graph at a time: NeighborLoader(data, num_neighbors=[15, 10], batch_size=1024) (PyG), "
+       "NeighborSampler (DGL), ClusterLoader"},
+      {"input-size",
+       "a smaller hidden size, fewer layers and heads; a sparse adjacency (SparseTensor), no N x N matrix"},
+      {"on-cpu", "the whole graph on the CPU where it is evaluated: device=\"cpu\""}}},
     {"scenes_of_gaussians",
      "a scene keeps all its photographs on the device beside its Gaussians, whose number grows until densification "
      "ends",
      any_scene,
      {{log, 0.96, "rasterize_gaussians|gaussian_renderer|diff_gaussian|surfel_rasterization"},
-      {either, 0.86, "gaussian-splatting|gaussian_splatting|gaussian splatting|gsplat|splatfacto"},
+      {either, 0.86, "gaussian-splatting|gaussian_splatting|gaussian splatting|gaussiansplatting|gsplat|splatfacto"},
       {either, 0.8, "nerfstudio|ns-train|instant-ngp|nerfacto"}},
      {{"input-size",
        "smaller photographs: -r 2, -r 4 (--resolution), nerfstudio-data --downscale-factor 4; fewer of them"},
