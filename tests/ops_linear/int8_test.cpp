@@ -69,12 +69,14 @@ Tensor product_of_codes(const Tensor& a, const Tensor& b) {
   return c;
 }
 
-struct Case {
+struct Int8Case {
   int64_t rows, ins, outs;
 };
-std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.rows << " " << c.ins << "->" << c.outs; }
+std::ostream& operator<<(std::ostream& out, const Int8Case& c) {
+  return out << c.rows << " " << c.ins << "->" << c.outs;
+}
 
-class Int8 : public ::testing::TestWithParam<Case> {
+class Int8 : public ::testing::TestWithParam<Int8Case> {
  protected:
   // Calls the op with every kernel: the same bits from all, near `wanted` with one rounding to the result's dtype.
   static void expect(std::string_view op, const std::vector<Tensor>& inputs, const Attrs& attrs, const Tensor& wanted) {
@@ -138,8 +140,8 @@ TEST_P(Int8, GradientsAreProductsOfCodes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Int8,
-                         ::testing::Values(Case{1, 1, 1}, Case{2, 3, 33}, Case{13, 300, 35}, Case{40, 64, 96},
-                                           Case{25, 17, 290}, Case{301, 31, 12}));
+                         ::testing::Values(Int8Case{1, 1, 1}, Int8Case{2, 3, 33}, Int8Case{13, 300, 35},
+                                           Int8Case{40, 64, 96}, Int8Case{25, 17, 290}, Int8Case{301, 31, 12}));
 
 // torchao's numbers, so the same on every machine. Its gradient of the weight has the factors in the order of in_out.
 TEST(Int8Products, AreTorchaos) {

@@ -12,16 +12,16 @@ namespace {
 using op_test::RunOptions;
 using op_test::Tensor;
 
-struct Case {
+struct GroupCase {
   int64_t rows, ins;
   std::vector<int64_t> outs;
 };
 
-std::ostream& operator<<(std::ostream& out, const Case& c) {
+std::ostream& operator<<(std::ostream& out, const GroupCase& c) {
   return out << fmt::format("{} rows {} -> {}", c.rows, c.ins, fmt::join(c.outs, ","));
 }
 
-std::vector<Tensor> group_inputs(const Case& c, DType dtype, bool out_in, bool bias) {
+std::vector<Tensor> group_inputs(const GroupCase& c, DType dtype, bool out_in, bool bias) {
   std::vector<Tensor> inputs{Tensor::random(dtype, {1, c.rows, c.ins}, 1)};
   for (size_t i = 0; i < c.outs.size(); ++i)
     inputs.push_back(Tensor::random(dtype, {out_in ? c.outs[i] : c.ins, out_in ? c.ins : c.outs[i]}, 2 + i, 0.5));
@@ -46,7 +46,7 @@ void expect_layers(const std::vector<Tensor>& inputs, const Attrs& attrs, const 
 
 // Calls body(inputs, attrs) for every dtype, layout and ending.
 template <typename Body>
-void each_group(const Case& c, const Body& body) {
+void each_group(const GroupCase& c, const Body& body) {
   for (const auto& [dtype, result] :
        {std::pair(DType::f32, DType::f32), std::pair(DType::bf16, DType::bf16), std::pair(DType::bf16, DType::f32)})
     for (const bool out_in : {true, false})
@@ -59,7 +59,7 @@ void each_group(const Case& c, const Body& body) {
       }
 }
 
-class LinearGroup : public ::testing::TestWithParam<Case> {};
+class LinearGroup : public ::testing::TestWithParam<GroupCase> {};
 
 TEST_P(LinearGroup, HasTheBitsOfItsLayers) {
   for (int team : {1, 3}) {
@@ -73,9 +73,10 @@ TEST_P(LinearGroup, HasTheBitsOfItsLayers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, LinearGroup,
-                         ::testing::Values(Case{1, 1, {1}}, Case{1, 65, {3, 1}}, Case{1, 100, {200, 70, 70}},
-                                           Case{1, 96, {1, 513, 2, 64}}, Case{2, 33, {5, 130}},
-                                           Case{7, 70, {75, 9, 11}}, Case{40, 48, {96, 33}}));
+                         ::testing::Values(GroupCase{1, 1, {1}}, GroupCase{1, 65, {3, 1}},
+                                           GroupCase{1, 100, {200, 70, 70}}, GroupCase{1, 96, {1, 513, 2, 64}},
+                                           GroupCase{2, 33, {5, 130}}, GroupCase{7, 70, {75, 9, 11}},
+                                           GroupCase{40, 48, {96, 33}}));
 
 TEST(LinearGroupTargets, EveryVectorWidthHasTheBitsOfItsLayers) {
   if (instruction_set() < InstructionSet::avx2) GTEST_SKIP() << "the machine has no AVX2";
@@ -123,7 +124,7 @@ TEST(LinearGroupKernels, CodedWeightsHaveTheBitsOfTheirLayers) {
 TEST(LinearGroupKernels, EachLayerHasTheScratchThatItHasByItself) {
   for (const InstructionSet set : kInstructionSets)
     for (const DType dtype : {DType::f32, DType::bf16})
-      for (const Case& c : {Case{40, 48, {96, 33}}, Case{300, 64, {8, 1024, 200}}}) {
+      for (const GroupCase& c : {GroupCase{40, 48, {96, 33}}, GroupCase{300, 64, {8, 1024, 200}}}) {
         DeviceFacts facts = op_test::host_facts();
         facts.capabilities = capabilities_of(set);
         const std::vector<Tensor> inputs = group_inputs(c, dtype, true, false);

@@ -9,7 +9,7 @@
 namespace headroom::op_test {
 namespace {
 
-std::vector<std::string> implementations() {
+std::vector<std::string> dora_kernels() {
   if (!host_facts().capabilities.has(kAvx2)) return {"reference"};
   return {"reference", "simd"};
 }
@@ -39,7 +39,7 @@ TEST(RowLengths, AreThoseOfTheSum) {
   for (const LengthCase& c :
        {LengthCase{1, 1, 1}, LengthCase{5, 33, 3}, LengthCase{64, 130, 8}, LengthCase{7, 64, 16, DType::bf16},
         LengthCase{9, 100, 2, DType::bf16, DType::bf16}, LengthCase{6, 17, 4, DType::f16, DType::f32}})
-    for (const std::string& kernel : implementations()) {
+    for (const std::string& kernel : dora_kernels()) {
       SCOPED_TRACE(fmt::format("[{}, {}], rank {}, {}", c.outs, c.ins, c.rank, kernel));
       const Tensor weight = Tensor::random(c.weight, {c.outs, c.ins}, 1),
                    a = Tensor::random(c.matrices, {c.rank, c.ins}, 2),
@@ -54,7 +54,7 @@ TEST(RowLengths, AreExactWhereTheUpdateCancelsTheWeight) {
   Tensor weight(DType::f32, {4, 40}), a = Tensor::random(DType::f32, {1, 40}, 2);
   const Tensor b = Tensor::random(DType::f32, {4, 1}, 3);
   for (int64_t i = 0; i < weight.count(); ++i) weight.set(i, -b.at(i / 40) * a.at(i % 40) * (1 + 1e-5));
-  for (const std::string& kernel : implementations())
+  for (const std::string& kernel : dora_kernels())
     expect_close(run_op("row_lengths", {weight, a, b}, {{"factor", 1.0}}, {.only = kernel}).outputs[0],
                  lengths_by_formula(weight, a, b, 1), 0, 0.02);
 }
@@ -75,7 +75,7 @@ TEST(RowLengths, OfCodesAreThoseOfTheirValues) {
   for (const Storage& storage : {kNf4, kDoubled, kInt4, kInt8Groups}) {
     const Coded weight = coded(Tensor::random(DType::f32, {7, 96}, 1), storage);
     const Tensor a = Tensor::random(DType::f32, {3, 96}, 2), b = Tensor::random(DType::f32, {7, 3}, 3);
-    for (const std::string& kernel : implementations())
+    for (const std::string& kernel : dora_kernels())
       expect_same_bytes(run_op("row_lengths", {weight.codes, a, b}, {{"factor", 0.5}}, {.only = kernel}).outputs[0],
                         run_op("row_lengths", {weight.decoded, a, b}, {{"factor", 0.5}}, {.only = kernel}).outputs[0]);
   }
@@ -129,7 +129,7 @@ double factor(const Tensor& magnitude, const Tensor& lengths, int64_t i) {
 TEST(Magnitude, ScalesThenAdds) {
   for (const Rows& c : rows_cases())
     for (const int parts : {0, 1, 2, 3})
-      for (const std::string& kernel : implementations()) {
+      for (const std::string& kernel : dora_kernels()) {
         SCOPED_TRACE(fmt::format("{} columns, {}, {}", c.dims.back(), parts, kernel));
         const int64_t width = c.dims.back();
         const bool bias = parts % 2 != 0, residual = parts / 2 != 0;
@@ -149,7 +149,7 @@ TEST(Magnitude, ScalesThenAdds) {
 TEST(Magnitude, WorksInPlace) {
   const std::vector<Tensor> in{Tensor::random(DType::f32, {3, 50}, 1), Tensor::random(DType::f32, {50}, 2),
                                some_lengths(50), Tensor::random(DType::f32, {3, 50}, 4)};
-  for (const std::string& kernel : implementations())
+  for (const std::string& kernel : dora_kernels())
     for (const bool residual : {false, true}) {
       const std::vector<Tensor> operands(in.begin(), in.end() - (residual ? 0 : 1));
       const Attrs attrs{{"bias", int64_t{0}}, {"residual", int64_t{residual}}};
@@ -167,7 +167,7 @@ std::vector<Tensor> gradient_operands(const Rows& c) {
 TEST(MagnitudeGrad, IsThatOfTheFormula) {
   for (const Rows& c : rows_cases())
     for (const int64_t trip : {0, 1})
-      for (const std::string& kernel : implementations()) {
+      for (const std::string& kernel : dora_kernels()) {
         SCOPED_TRACE(fmt::format("{} columns, trip {}, {}", c.dims.back(), trip, kernel));
         const std::vector<Tensor> in = gradient_operands(c);
         const int64_t width = c.dims.back();
@@ -188,7 +188,7 @@ TEST(MagnitudeGrad, IsThatOfTheFormula) {
 
 TEST(MagnitudeGrad, MayTakeTheCotangentsPlace) {
   const std::vector<Tensor> in = gradient_operands({{2, 70, 40}});
-  for (const std::string& kernel : implementations()) {
+  for (const std::string& kernel : dora_kernels()) {
     const RunResult apart = run_op("magnitude_grad", in, {}, {.only = kernel}),
                     within = run_op("magnitude_grad", in, {}, {.only = kernel, .use_may = true});
     for (size_t i = 0; i < apart.outputs.size(); ++i) expect_same_bytes(within.outputs[i], apart.outputs[i]);

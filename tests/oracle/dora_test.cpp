@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 
 #include "base/error.h"
@@ -108,6 +109,7 @@ TEST_P(DoraAsPeft, AMergedModelHasTheLossOfTheTrainedAdapter) {
   const ScratchFolder scratch("dora");
   TrainingRun run(dora.golden, dora.options, dora.folder);
   for (int step = 0; step < 3; ++step) run.step();
+  std::filesystem::create_directory(scratch.path / "adapter");
   run.save_adapter(scratch.path / "adapter");
   merge_adapter({dora.golden.folder / "model", scratch.path / "adapter", scratch.path / "merged", "float32"});
   GoldenCase merged = GoldenCase::open(GetParam());

@@ -92,20 +92,14 @@ KernelOffer make_lengths_reference(const KernelSpec& spec, const DeviceFacts& fa
           {}};
 }
 
-// Whether a node adds a bias and a residual.
-struct Additions {
-  bool bias = false, residual = false;
-  explicit Additions(const Attrs& attrs) : bias(attrs.integer("bias") != 0), residual(attrs.integer("residual") != 0) {}
-};
-
 std::unique_ptr<CpuKernel> magnitude_simd(const KernelSpec& spec) {
-  return kernel_of([added = Additions(spec.attrs)](const KernelCall& call) {
-    const TensorView &z = call.inputs[0], &y = call.outputs[0];
+  return kernel_of([at = MagnitudeInputs(spec.attrs)](const KernelCall& call) {
+    const TensorView &z = call.inputs[MagnitudeInputs::z], &y = call.outputs[0];
     const MagnitudeRows args{z.data,
-                             call.inputs[1].as<float>(),
-                             call.inputs[2].as<float>(),
-                             added.bias ? call.inputs[3].as<float>() : nullptr,
-                             added.residual ? call.inputs.back().data : nullptr,
+                             call.inputs[MagnitudeInputs::magnitude].as<float>(),
+                             call.inputs[MagnitudeInputs::lengths].as<float>(),
+                             at.bias != 0 ? call.inputs[at.bias].as<float>() : nullptr,
+                             at.residual != 0 ? call.inputs[at.residual].data : nullptr,
                              y.data,
                              z.dims.back(),
                              z.dtype,
@@ -119,13 +113,14 @@ double factor_at(const TensorView& above, const TensorView& length, int64_t i) {
 }
 
 std::unique_ptr<CpuKernel> magnitude_reference(const KernelSpec& spec) {
-  return kernel_of([added = Additions(spec.attrs)](const KernelCall& call) {
-    const TensorView& z = call.inputs[0];
+  return kernel_of([at = MagnitudeInputs(spec.attrs)](const KernelCall& call) {
+    const TensorView& z = call.inputs[MagnitudeInputs::z];
     const int64_t width = z.dims.back();
     for (int64_t i = 0; i < z.count(); ++i) {
-      double value = read_element(z, i) * factor_at(call.inputs[1], call.inputs[2], i % width);
-      if (added.bias) value += read_element(call.inputs[3], i % width);
-      if (added.residual) value += read_element(call.inputs.back(), i);
+      double value = read_element(z, i) * factor_at(call.inputs[MagnitudeInputs::magnitude],
+                                                    call.inputs[MagnitudeInputs::lengths], i % width);
+      if (at.bias != 0) value += read_element(call.inputs[at.bias], i % width);
+      if (at.residual != 0) value += read_element(call.inputs[at.residual], i);
       write_element(call.outputs[0], i, value);
     }
   });

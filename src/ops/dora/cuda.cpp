@@ -28,18 +28,18 @@ std::unique_ptr<CudaKernel> make_lengths(const KernelSpec& spec, const CudaConte
 }
 
 std::unique_ptr<CudaKernel> make_magnitude(const KernelSpec& spec, const CudaContext& context) {
-  const bool bias = spec.attrs.integer("bias") != 0, residual = spec.attrs.integer("residual") != 0;
-  return cuda_kernel_of([bias, residual, z = float_type(spec.inputs[0].dtype), y = float_type(spec.outputs[0].dtype),
+  return cuda_kernel_of([at = MagnitudeInputs(spec.attrs), z = float_type(spec.inputs[0].dtype),
+                         y = float_type(spec.outputs[0].dtype),
                          multiprocessors = context.multiprocessors](const KernelCall& call, CudaStream stream) {
     cuda::MagnitudeArgs args;
-    args.z = call.inputs[0].data;
-    args.magnitude = call.inputs[1].as<float>();
-    args.lengths = call.inputs[2].as<float>();
-    args.bias = bias ? call.inputs[3].as<float>() : nullptr;
-    args.residual = residual ? call.inputs.back().data : nullptr;
+    args.z = call.inputs[MagnitudeInputs::z].data;
+    args.magnitude = call.inputs[MagnitudeInputs::magnitude].as<float>();
+    args.lengths = call.inputs[MagnitudeInputs::lengths].as<float>();
+    args.bias = at.bias != 0 ? call.inputs[at.bias].as<float>() : nullptr;
+    args.residual = at.residual != 0 ? call.inputs[at.residual].data : nullptr;
     args.y = call.outputs[0].data;
-    args.width = call.inputs[0].dims.back();
-    args.rows = call.inputs[0].count() / args.width;
+    args.width = call.inputs[MagnitudeInputs::z].dims.back();
+    args.rows = call.inputs[MagnitudeInputs::z].count() / args.width;
     cuda::launch_magnitude(z, y, args, multiprocessors, stream);
   });
 }

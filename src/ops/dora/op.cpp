@@ -58,16 +58,6 @@ class RowLengths final : public Op {
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
 };
 
-// The flags of a node with a bias or a residual after the first three inputs.
-struct MagnitudeInputs {
-  size_t bias = 0, residual = 0, count = 3;  // 0: there is none
-
-  explicit MagnitudeInputs(const Attrs& attrs) {
-    if (attrs.integer("bias") != 0) bias = count++;
-    if (attrs.integer("residual") != 0) residual = count++;
-  }
-};
-
 // (z [..., outs], magnitude f32[outs], lengths f32[outs] [, bias f32[outs]] [, residual]) -> y
 //   y = z * magnitude / lengths [+ bias] [+ residual]
 // where the factor of a length of 0 is 0. Attributes "bias" and "residual" are 0 or 1; "dtype" is y's, z's by default.
@@ -91,8 +81,8 @@ class Magnitude final : public Op {
     const Type& z = inputs[0];
     require_float(name(), "z", z, 2);
     const std::vector<Dim> row{z.shape.back()};
-    require_whole(name(), "the magnitude", inputs[1], DType::f32, row);
-    require_whole(name(), "the lengths", inputs[2], DType::f32, row);
+    require_whole(name(), "the magnitude", inputs[MagnitudeInputs::magnitude], DType::f32, row);
+    require_whole(name(), "the lengths", inputs[MagnitudeInputs::lengths], DType::f32, row);
     if (at.bias != 0) require_whole(name(), "the bias", inputs[at.bias], DType::f32, row);
     const Type y = computed(z, float_attr(name(), attrs, z.dtype));
     if (at.residual != 0) require_type(name(), "the residual", inputs[at.residual], y);
@@ -124,7 +114,9 @@ class Magnitude final : public Op {
     Attrs attrs{{"accumulate", std::string(context.accumulate(1))}};
     if (dtype != context.build().type(dy).dtype) attrs.set("dtype", std::string(dtype_name(dtype)));
     const std::vector<ValueId> made = context.build().append(
-        "magnitude_grad", {dy, context.input(0), context.input(1), context.input(2), context.accumulator(1)},
+        "magnitude_grad",
+        {dy, context.input(MagnitudeInputs::z), context.input(MagnitudeInputs::magnitude),
+         context.input(MagnitudeInputs::lengths), context.accumulator(MagnitudeInputs::magnitude)},
         std::move(attrs), Role::gradient);
     context.set_accumulator(1, made[1]);
     context.contribute(0, made[0]);

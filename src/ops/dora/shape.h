@@ -25,6 +25,17 @@ inline RowLengthsShape row_lengths_shape(const OpCall& call) {
 // Rows of the weight whose lengths are computed together: they share the loads of a.
 inline constexpr int64_t kLengthRows = 4;
 
+// The flags of a node with a bias or a residual after the first three inputs.
+struct MagnitudeInputs {
+  static constexpr size_t z = 0, magnitude = 1, lengths = 2;
+  size_t bias = 0, residual = 0, count = 3;  // 0: there is none
+
+  explicit MagnitudeInputs(const Attrs& attrs) {
+    if (attrs.integer("bias") != 0) bias = count++;
+    if (attrs.integer("residual") != 0) residual = count++;
+  }
+};
+
 struct MagnitudeGradInputs {
   static constexpr size_t dy = 0, z = 1, magnitude = 2, lengths = 3, accumulator = 4;
 };

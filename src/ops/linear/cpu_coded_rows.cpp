@@ -45,7 +45,7 @@ void run_decoded(const RowProduct& whole, const CodedProduct& product, const Cod
 void run(const KernelCall& call, const CodedProduct& product) {
   HR_CHECK(threads() <= product.threads, "scratch for {} threads, a team of {}", product.threads, threads());
   const int64_t each = decoded_row_bytes(product.plan.ins, product.x) * kDecodedRows;
-  each_row_part(call, product.plan, call.scratch.data() + product.threads * each, [&](const RowPart& rows) {
+  each_pass(call, product.plan, call.scratch.data() + product.threads * each, [&](const PassRows& rows) {
     share_columns(call, kDecodedRows, [&](size_t i, int64_t begin, int64_t end, int thread) {
       const RowProduct part = row_product(call, product.plan, rows, i);
       const CodedMatrix weight(call.inputs[1 + i].data, product.storage, part.outs * part.ins);

@@ -7,7 +7,7 @@ namespace headroom {
 namespace {
 
 void run_rows(const KernelCall& call, const RowsPlan& plan, ColumnRange range) {
-  each_row_part(call, plan, call.scratch.data(), [&](const RowPart& rows) {
+  each_pass(call, plan, call.scratch.data(), [&](const PassRows& rows) {
     share_columns(call, 64, [&](size_t i, int64_t begin, int64_t end, int) {
       RowProduct product = row_product(call, plan, rows, i);
       product.w = call.inputs[1 + i].data;
@@ -44,7 +44,7 @@ int64_t rows_to_arrange(const RowTypes& types, const RowsPlan& plan, const Devic
   return needed > 0 && needed <= scratch_bytes ? arranged_rows(plan.count, plan.ins) : 0;
 }
 
-RowProduct row_product(const KernelCall& call, const RowsPlan& plan, const RowPart& rows, size_t i) {
+RowProduct row_product(const KernelCall& call, const RowsPlan& plan, const PassRows& rows, size_t i) {
   RowProduct product{call.inputs[LinearInputs::left].data};
   if (plan.bias != 0) product.bias = call.inputs[plan.bias + i].as<float>();
   if (plan.residual != 0) product.residual = call.inputs[plan.residual].data;

@@ -24,24 +24,24 @@ struct RowsPlan {
 };
 
 // Rows of x that are multiplied in one pass over the weights.
-struct RowPart {
+struct PassRows {
   int64_t first = 0, count = 0;
   const void* arranged = nullptr;  // in blocks too
 };
 
 // The product of these rows and output i without its weight.
-RowProduct row_product(const KernelCall& call, const RowsPlan& plan, const RowPart& rows, size_t i);
+RowProduct row_product(const KernelCall& call, const RowsPlan& plan, const PassRows& rows, size_t i);
 
 // plan.arranged for these operands and this scratch; 0 for a weight whose rows are not dot products.
 int64_t rows_to_arrange(const RowTypes& types, const RowsPlan& plan, const DeviceFacts& facts, int64_t scratch_bytes);
 
 // Calls body(rows) for all rows of x in turn. `scratch`: arranged_bytes() bytes if plan.arranged > 0.
 template <typename Body>
-void each_row_part(const KernelCall& call, const RowsPlan& plan, std::byte* scratch, const Body& body) {
-  if (plan.arranged == 0) return body(RowPart{0, plan.count});
+void each_pass(const KernelCall& call, const RowsPlan& plan, std::byte* scratch, const Body& body) {
+  if (plan.arranged == 0) return body(PassRows{0, plan.count});
   const auto* const x = static_cast<const std::byte*>(call.inputs[LinearInputs::left].data);
   for (int64_t first = 0; first < plan.count; first += plan.arranged) {
-    RowPart rows{first, std::min(plan.arranged, plan.count - first)};
+    PassRows rows{first, std::min(plan.arranged, plan.count - first)};
     if (rows_in_blocks(rows.count) > 0) {
       arrange_rows(x + first * plan.ins * dtype_bytes(DType::bf16), rows.count, plan.ins, scratch);
       rows.arranged = scratch;
