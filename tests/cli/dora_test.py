@@ -40,7 +40,7 @@ class Dora(ProgramTest):
         options = ("--lora-r", "2", "--lora-target-modules", *rows, "--technique", "fused-optimizer=off")
         plain, dora = (self.plan(*options, *more)["breakdown"] for more in ((), ("--use-dora",)))
         self.assertEqual(dora["optimizer"] - plain["optimizer"], 2 * own)
-        self.assertEqual(dora["parameters"] - plain["parameters"], own)
+        self.assertEqual(dora["weights"] - plain["weights"], own)
 
     def test_a_resumed_run_is_the_whole_one_bit_for_bit(self):
         for precision, more in (("32-true", ()), ("bf16-mixed", ("--packing",)), ("bf16-true", ()), ("16-mixed", ()),

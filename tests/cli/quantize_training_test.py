@@ -157,10 +157,12 @@ class Int8Mixed(DiskTest):
     def test_losses_do_not_depend_on_how_the_step_is_computed(self):
         same = ("--micro-batch-size", "4", *self.MIXED)
         plain = self.losses("a", *same)
-        for i, options in enumerate((("--technique", "recompute=on"), ("--threads", "2"),
-                                     ("--technique", "offload-parameters=on", *self.disk()))):
+        for i, options in enumerate((("--technique", "recompute=on"), ("--technique", "offload-parameters=on", *self.disk()))):
             with self.subTest(options=options):
                 self.assertEqual(self.losses(f"b{i}", *same, *options), plain)
+        for found, expected in zip(self.losses("t", *same, "--threads", "2"), plain):  # the norm's sums depend on the threads
+            for value, other in zip(found, expected):
+                self.assertAlmostEqual(value, other, delta=1e-6 * other)
         some = self.losses("s", *same[:2], "--technique", "quantize-training=int8-mixed:output+grad_input")
         self.assertEqual(some[0][1], plain[0][1])  # the same loss, other gradients
         self.assertNotEqual(some[0][2], plain[0][2])
