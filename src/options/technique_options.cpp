@@ -33,7 +33,7 @@ void check_adapters(const TechniqueOptions& o) {
   if (o.lora.rank == 0) refuse_settings_without_adapters(o.lora);
   if (o.lora.decomposed && o.lora.dropout > 0)
     throw Error(ErrorKind::usage,
-                fmt::format("--use-dora and --lora-dropout {}: the layers' own products would be needed once more, of "
+                fmt::format("--use-dora and --lora-dropout {}: the layers' own products would be needed again, of "
                             "the dropped inputs",
                             o.lora.dropout),
                 "leave out --lora-dropout");

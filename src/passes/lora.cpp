@@ -158,7 +158,7 @@ class Adapter {
     if (options_.dropout > 0)
       refuse_magnitude(
           module,
-          fmt::format("dropout {} would need the layer's product once more, of the dropped input", options_.dropout),
+          fmt::format("dropout {} would need the layer's product again, of the dropped input", options_.dropout),
           "leave out --lora-dropout; of an adapter that is trained further, set lora_dropout to 0 in its "
           "adapter_config.json");
   }

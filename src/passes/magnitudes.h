@@ -4,10 +4,10 @@
 //     z = linear(x, W) + linear(s, B); n = row_lengths(W, A, B); y' = magnitude(z, m, n, bias, residual)
 //   where n[o] = |W + factor B A| of row o and m, the magnitude, is trained: y' = z m / n + bias + residual. To the
 //   gradient n is a constant (section 4.3), as in PEFT.
-// The lengths: squares of W + factor B A, added row by row. The expansion |w|^2 + 2 f w.(BA) + f^2 |BA|^2 takes the same
-//   products with A, saves nothing, since nothing is stored row by row either, and cancels where a row and its update
-//   nearly do. In training they are computed in each forward pass and kept until the backward pass. Where adapters do
-//   not change, program "load" computes them once.
+// The lengths: squares of W + factor B A, added row by row. The expansion |w|^2 + 2 f w.(BA) + f^2 |BA|^2 takes the
+//   same products with A, saves nothing, since nothing is stored row by row either, and cancels where a row and its
+//   update nearly do. In training they are computed in each forward pass and kept until the backward pass. Where
+//   adapters do not change, program "load" computes them once.
 // Costs: f32 vectors per target: magnitude, gradient, states, and lengths; a product of W's size times the rank; z is
 //   kept for the magnitude's gradient.
 #pragma once
