@@ -21,10 +21,6 @@ struct CodedProduct {
   CodedRange direct = nullptr;  // used instead of both if set
 };
 
-const std::byte* behind(const void* data, int64_t elements, DType dtype) {
-  return static_cast<const std::byte*>(data) + elements * dtype_bytes(dtype);
-}
-
 // Columns begin .. end of `whole`, a few at a time.
 void run_decoded(const RowProduct& whole, const CodedProduct& product, const CodedMatrix& weight, int64_t begin,
                  int64_t end, void* decoded) {

@@ -39,11 +39,11 @@ int64_t rows_to_arrange(const RowTypes& types, const RowsPlan& plan, const Devic
 template <typename Body>
 void each_pass(const KernelCall& call, const RowsPlan& plan, std::byte* scratch, const Body& body) {
   if (plan.arranged == 0) return body(PassRows{0, plan.count});
-  const auto* const x = static_cast<const std::byte*>(call.inputs[LinearInputs::left].data);
+  const void* const x = call.inputs[LinearInputs::left].data;
   for (int64_t first = 0; first < plan.count; first += plan.arranged) {
     PassRows rows{first, std::min(plan.arranged, plan.count - first)};
     if (rows_in_blocks(rows.count) > 0) {
-      arrange_rows(x + first * plan.ins * dtype_bytes(DType::bf16), rows.count, plan.ins, scratch);
+      arrange_rows(behind(x, first * plan.ins, DType::bf16), rows.count, plan.ins, scratch);
       rows.arranged = scratch;
     }
     body(rows);

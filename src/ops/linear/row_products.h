@@ -23,13 +23,16 @@ struct RowProduct {
   const void* arranged = nullptr;  // x in blocks of rows (row_blocks.h) too; nullptr: only as it is stored
 };
 
+// The address `elements` elements behind `data`.
+inline const std::byte* behind(const void* data, int64_t elements, DType dtype) {
+  return static_cast<const std::byte*>(data) + elements * dtype_bytes(dtype);
+}
+
 // The product of the rows from `first` on. `x`, `y`: the dtypes of the operands.
 inline RowProduct rows_from(RowProduct product, int64_t first, DType x, DType y) {
-  const auto behind = [](const void* data, int64_t bytes) { return static_cast<const std::byte*>(data) + bytes; };
-  const int64_t y_bytes = first * product.outs * dtype_bytes(y);
-  product.x = behind(product.x, first * product.ins * dtype_bytes(x));
-  product.y = const_cast<std::byte*>(behind(product.y, y_bytes));
-  if (product.residual) product.residual = behind(product.residual, y_bytes);
+  product.x = behind(product.x, first * product.ins, x);
+  product.y = const_cast<std::byte*>(behind(product.y, first * product.outs, y));
+  if (product.residual) product.residual = behind(product.residual, first * product.outs, y);
   product.rows -= first;
   product.arranged = nullptr;
   return product;
