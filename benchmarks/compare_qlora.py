@@ -3,10 +3,10 @@
 
 Usage: compare_qlora.py HEADROOM_BINARY --torch-python PYTHON [--shared ../shared] [--memory 1GiB] [--rounds 3]
 Both sides train adapters of rank 16 on all linear layers of SHARED/data/models/smollm2-135m (random weights, random tokens) over an nf4
-base, products in bf16, at sequence 512 and global batch 4 with AdamW and clipping on 2 threads. The peer is qlora_peer.py beside this
-script; bitsandbytes' layers are not compiled. Rounds, medians and results are those of compare_torch.py, whose options these are;
-headroom's budget is half of what the peer took unless --memory says otherwise. Writes benchmarks/results/compare_qlora.json and .md.
-Standard library only.
+base, products in bf16 (or in fp32, with --precision 32-true), at sequence 512 and global batch 4 with AdamW and clipping on 2 threads.
+The peer is qlora_peer.py beside this script; bitsandbytes' layers are not compiled. Rounds, medians and results are those of
+compare_torch.py, whose options these are; headroom's budget is half of what the peer took unless --memory says otherwise. Writes
+benchmarks/results/compare_qlora.json and .md. Standard library only.
 """
 import json
 import os
@@ -18,9 +18,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 class Qlora(compare_torch.Comparison):
     def run_peer(self, peer, precision):
-        command = [self.options.torch_python, os.path.join(HERE, 'qlora_peer.py'), os.path.join(self.work, 'model'), '--micro-batch',
-                   str(self.options.batch), '--seq', str(self.options.sequence), '--steps', str(self.options.steps), '--threads',
-                   str(self.options.threads)]
+        command = [self.options.torch_python, os.path.join(HERE, 'qlora_peer.py'), os.path.join(self.work, 'model'),
+                   '--compute', 'bf16' if precision.startswith('bf16') else 'fp32', '--micro-batch', str(self.options.batch),
+                   '--seq', str(self.options.sequence), '--steps', str(self.options.steps), '--threads', str(self.options.threads)]
         output, _ = self.call(command)
         result = json.loads(output.strip().split('\n')[-1])
         self.keep(f'torch {peer}', precision, command, result['tok_s'], result['peak_rss_bytes'], {'torch': result['torch']})
