@@ -129,6 +129,8 @@ double predict_alone(const Op& op, const OpCall& call, const Profile& profile) {
     case CostClass::gemm:
       if (op.product().matrices == ProductMatrices::experts) return predict_experts(op, call, profile);
       return predict_product(op, call, profile);
+    case CostClass::logits:
+      return predict_product(op, call, profile);
     case CostClass::attention:
       return with_launch(profile, op.work(call).flops / attention_rate(profile, call, AttentionPass::forward));
     case CostClass::attention_grad:

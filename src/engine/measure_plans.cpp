@@ -92,7 +92,7 @@ double measured_seconds(const Plan& plan, const TrainOptions& options, const Mod
   for (int64_t step = 0; step < kSteps; ++step)
     seconds[static_cast<size_t>(step)] = seconds_of_step(executor, options, optimizer, step + 2);
   std::nth_element(seconds.begin(), seconds.begin() + kSteps / 2, seconds.end());
-  return seconds[kSteps / 2];
+  return seconds[kSteps / 2] * passes_per_step(optimizer);
 }
 
 PlanRequest request_here(TrainOptions& options, const ModelFiles& model) {

@@ -30,6 +30,16 @@ Graph forward_graph(const TrainOptions& options, ModelSpec spec, int64_t seq_len
   return build_training_forward(spec, options.data.global_batch_size, seq_length);
 }
 
+// The estimate of the curvature is that of the cross entropy alone.
+void refuse_curvature_of_balance(const OptimizerSettings& optimizer, const ModelSpec& spec) {
+  if (spec.experts.balance == 0 || find_optimizer(optimizer.optimizer()).curvature_interval(optimizer) == 0) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("--optim {} estimates the curvature of a loss whose labels are drawn; this model's has a "
+                          "second part, which balances its experts",
+                          optimizer.optimizer()),
+              "\"output_router_logits\": false in config.json, or another optimizer");
+}
+
 // A paged optimizer's states are kept in a lower tier if one is given and nothing else is set.
 void page_states(const std::string& optimizer, PlanRequest& request) {
   if (request.host_budget_bytes == 0 && request.disk_budget_bytes == 0) return;
@@ -56,6 +66,7 @@ PlanRequest training_request(const TrainOptions& options, const ModelFiles& mode
   request.forward = forward_graph(options, model.spec, request.seq_length);
   request.global_batch = options.data.global_batch_size;
   request.optimizer = optimizer_settings(options.optimizer);
+  refuse_curvature_of_balance(request.optimizer, model.spec);
   request.clips = options.techniques.max_grad_norm > 0;
   request.arithmetic_fixed = options.techniques.arithmetic == "fixed";
   request.techniques = technique_pins(options.techniques, options.data.micro_batch_size, model.spec);

@@ -37,6 +37,7 @@ enum class CostClass : uint8_t {
   attention_grad,
   loss,
   loss_grad,
+  logits,  // a product that no pass rewrites, and a softmax
   stream,
   optimizer,
   copy,

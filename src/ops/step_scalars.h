@@ -16,11 +16,14 @@ enum HyperIndex : int64_t {
   kMaxGradNorm = 5,  // 0 = no clipping
   kSeed = 6,         // and 7: the bits of the run's seed (uint64)
   kStep = 8,         // the bits of the step's number (uint32)
-  kUnscale = 15,     // 1 / the loss scale
+  // In a pass that estimates the curvature, for which labels are drawn (ops/draw_labels): their number in the global
+  // batch. 0: the pass is a step.
+  kDrawnLabels = 14,
+  kUnscale = 15,  // 1 / the loss scale
 };
 
 // Indices of an optimizer's own scalars, in the order in which it names them (optim/optimizer.h).
-constexpr int64_t kOwnScalars = 8;
-constexpr int64_t kOwnScalar[kOwnScalars] = {2, 3, 9, 10, 11, 12, 13, 14};
+constexpr int64_t kOwnScalars = 7;
+constexpr int64_t kOwnScalar[kOwnScalars] = {2, 3, 9, 10, 11, 12, 13};
 
 }  // namespace headroom

@@ -63,7 +63,8 @@ class Optimizer {
   // As --optim takes it, and other names of the same.
   virtual std::string_view name() const = 0;
   virtual std::span<const std::string_view> aliases() const { return {}; }
-  // Whether an element's update reads that element of weight, gradient and states alone, and the states are in fp32.
+  // Whether an element's update reads that element of weight, gradient and states alone, the states are in fp32, and
+  // every update may round the weight.
   virtual bool by_element() const { return false; }
   // The optimizer of the same rule whose states take 8 bits; empty where there is none.
   virtual std::string_view in_8_bits() const { return {}; }
@@ -76,6 +77,9 @@ class Optimizer {
   // `step`, from 1.
   virtual std::span<const std::string_view> scalars() const { return {}; }
   virtual void fill(const OptimizerSettings& settings, int64_t step, StepScalars& scalars) const {}
+
+  // Steps from one estimate of the curvature to the next; 0: the optimizer needs none (optim/curvature.h).
+  virtual int64_t curvature_interval(const OptimizerSettings& settings) const { return 0; }
 
   // The states of a parameter of that type and kind; none is legal.
   virtual std::vector<OptimizerState> states(const OptimizerSettings& settings, const Type& type,

@@ -9,11 +9,9 @@
 namespace headroom {
 namespace {
 
-constexpr std::pair<std::string_view, int64_t> kOfEveryRun[] = {{"learning_rate", kLearningRate},
-                                                                {"weight_decay", kWeightDecay},
-                                                                {"loss_scale", kLossScale},
-                                                                {"max_grad_norm", kMaxGradNorm},
-                                                                {"unscale", kUnscale}};
+constexpr std::pair<std::string_view, int64_t> kOfEveryRun[] = {
+    {"learning_rate", kLearningRate}, {"weight_decay", kWeightDecay}, {"loss_scale", kLossScale},
+    {"max_grad_norm", kMaxGradNorm},  {"drawn_labels", kDrawnLabels}, {"unscale", kUnscale}};
 
 }  // namespace
 

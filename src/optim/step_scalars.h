@@ -15,8 +15,8 @@ class StepScalars {
   // `own`: the names of the optimizer's own scalars; they outlive this.
   explicit StepScalars(std::span<const std::string_view> own);
 
-  // "learning_rate", "weight_decay", "loss_scale", "max_grad_norm", "unscale", or one of the optimizer's own; rounded
-  // to f32. Throws InternalError for another name.
+  // "learning_rate", "weight_decay", "loss_scale", "max_grad_norm", "unscale", "drawn_labels", or one of the
+  // optimizer's own; rounded to f32. Throws InternalError for another name.
   void set(std::string_view name, double value);
   // The key of the step's random draws.
   void set_key(uint64_t seed, uint32_t step);

@@ -7,7 +7,9 @@
 #include "base/error.h"
 #include "ir/builder.h"
 #include "ir/rewrite.h"
+#include "ops/draw_labels/shape.h"
 #include "ops/registry.h"
+#include "optim/curvature.h"
 #include "planner/techniques/precision.h"
 
 namespace headroom {
@@ -27,10 +29,35 @@ ValueId persistent_named(const Graph& graph, std::string_view name) {
   return kNone;
 }
 
+// Appends what draws labels in the passes that estimate the curvature, before a copy of the loss, which then reads
+// them; `inputs` are the copy's. Only a CPU reads the step's scalars before it multiplies.
+void draw_labels_of(Graph& graph, RegionId region, const Node& loss, std::vector<ValueId>& inputs,
+                    const PlanRequest& request) {
+  const auto place = [&](std::string_view name) {
+    return operand_place(*loss.op, loss.attrs, loss.inputs.size(), name);
+  };
+  const bool out_in = loss.attrs.text("layout", "out_in") == "out_in";
+  const int64_t vocabulary = graph.value(inputs[place("weight")]).type.shape[out_in ? 0 : 1].constant;
+  Attrs attrs{{"interval", request.facts.is_cpu() ? curvature_interval(request.optimizer) : 0},
+              {"chunk", drawn_rows(vocabulary, request.facts)},
+              {"layout", out_in ? "out_in" : "in_out"},
+              {"shift", loss.attrs.integer("shift", 1)},
+              {"softcap", loss.attrs.real("softcap")},
+              {"bias", loss.attrs.integer("bias")}};
+  std::vector<ValueId> operands{inputs[place("x")], inputs[place("weight")], inputs[place("labels")],
+                                persistent_named(graph, "hyper")};
+  if (attrs.integer("bias") != 0) operands.push_back(inputs[place("bias")]);
+  const NodeId draw = make_node(graph, find_op("draw_labels"), std::move(operands), std::move(attrs), kNone,
+                                Stage::forward, Role::data);
+  graph.region(region).nodes.push_back(draw);
+  inputs[place("labels")] = result_of(graph.node(draw));
+}
+
 // Copies the nodes of `from` to the end of the builder's region, with its one param replaced by `carried`; returns the
-// copy of its one result. Without training there is no dropout and no balancing of experts.
-ValueId copy_forward(Builder& build, RegionId from, ValueId carried, bool training) {
+// copy of its one result. Without training there is no dropout and no balancing of experts, and no label is drawn.
+ValueId copy_forward(Builder& build, RegionId from, ValueId carried, bool training, const PlanRequest& request) {
   Graph& graph = build.graph();
+  const bool draws = training && curvature_interval(request.optimizer) > 0;
   std::unordered_map<ValueId, ValueId> map{{graph.region(from).params.at(0), carried}};
   const auto mapped = [&](ValueId id) {
     const auto at = map.find(id);
@@ -47,6 +74,8 @@ ValueId copy_forward(Builder& build, RegionId from, ValueId carried, bool traini
         continue;
       }
     }
+    if (draws && is_loss(graph.node(id).op->cost_class()))
+      draw_labels_of(graph, build.region(), Node(graph.node(id)), inputs, request);
     const NodeId copy = clone_node(graph, id, Stage::forward);
     graph.node(copy).inputs = std::move(inputs);
     graph.node(copy).attrs = std::move(attrs);
@@ -115,7 +144,7 @@ class ProgramWriter {
           GradientSinks sinks;
           sinks.copies = assembly_.copies;
           for (size_t i = 0; i < trained_.size(); ++i) sinks.accumulators[trained_[i].weight] = params[i + 1];
-          std::vector<ValueId> results{copy_forward(body, forward_, params[0], true)};
+          std::vector<ValueId> results{copy_forward(body, forward_, params[0], true, request_)};
           differentiate(body, results, sinks);
           for (const Trained& weight : trained_) results.push_back(sinks.accumulators.at(weight.weight));
           return results;
@@ -158,7 +187,7 @@ class ProgramWriter {
     const ValueId losses = allocate_losses(build);
     const std::vector<ValueId> done =
         build.loop("eval_batches", {losses}, [&](Builder& body, const std::vector<ValueId>& params) {
-          return std::vector<ValueId>{copy_forward(body, forward_, params[0], false)};
+          return std::vector<ValueId>{copy_forward(body, forward_, params[0], false, request_)};
         });
     graph_.region(region).results = {done[0]};
   }

@@ -8,6 +8,7 @@
 #include "ir/call_types.h"
 #include "memory/liveness.h"
 #include "ops/backend.h"
+#include "optim/curvature.h"
 #include "planner/techniques/chunked_loss.h"
 #include "planner/techniques/length_buckets.h"
 #include "planner/techniques/micro_batch.h"
@@ -104,6 +105,7 @@ ChunkBound bound_chunk(const Profiled& profiled, int64_t chunk, int64_t trips, c
       out.bound.step_seconds += static_cast<double>(trips) * (predict_call(*loss.node->op, after, request.profile) -
                                                               predict_call(*loss.node->op, before, request.profile));
   }
+  out.bound.step_seconds *= passes_per_step(request.optimizer);
   return out;
 }
 
@@ -189,20 +191,21 @@ std::vector<Bound> Bounder::bounds(Candidate candidate, std::span<const Candidat
   const Profiled profiled = profile_slots(graph, liveness, live, bindings, request_.facts);
   const int64_t trips = accumulation_steps(request_, micro_batch_of(candidate));
   const StreamTimeline timeline(graph, graph.find_program("train_step"), bindings, trips, request_.profile);
+  const double passes = passes_per_step(request_.optimizer);
   std::vector<ChunkBound> by_chunk;
   for (int64_t chunk : chunks) by_chunk.push_back(bound_chunk(profiled, chunk, trips, request_));
   if (facts) {
     const int64_t layers = block_count(request_.forward);
     std::vector<double> redone = redone_seconds(graph, bindings, request_.profile, layers);
-    for (double& seconds : redone) seconds *= static_cast<double>(trips);
+    for (double& seconds : redone) seconds *= static_cast<double>(trips) * passes;
     *facts = layer_facts(KeptByLayers(graph, liveness, request_.facts.alignment, layers), live, profiled, by_chunk,
-                         timeline.seconds(), std::move(redone));
+                         timeline.seconds() * passes, std::move(redone));
   }
   std::vector<Bound> out;
   for (const Candidate& at : places) {
     const KeptIn place(at);
     const TierBytes lower = lower_peaks(liveness, place, request_.facts.alignment);
-    const double seconds = timeline.seconds([&](Role role) { return place.of(role); });
+    const double seconds = timeline.seconds([&](Role role) { return place.of(role); }) * passes;
     for (const ChunkBound& with_chunk : by_chunk) {
       Bound& bound = out.emplace_back(with_chunk.bound);
       for (const Tier tier : kLowerTiers) bound.arenas.of(tier) = lower.of(tier);

@@ -114,6 +114,12 @@ std::string explain(const PlanRequest& request, const SearchResult& result) {
     text += fmt::format("budget {}: fits, peak {} ({} unused), predicted step {:.3f} s\n",
                         format_bytes(plan.budget_bytes), format_bytes(plan.peak_bytes),
                         format_bytes(plan.budget_bytes - plan.peak_bytes), plan.step_seconds);
+    if (const int64_t interval = plan.choices.integer("curvature_interval"); interval > 0)
+      text += fmt::format(
+          "curvature: one more pass every {} steps, over a batch of {} with drawn labels; its share is in the "
+          "predicted "
+          "step\n",
+          interval, plan.choices.integer("curvature_rows"));
     explain_parts(plan, text);
     explain_lower_tiers(plan, text);
   } else {

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "memory/arenas.h"
+#include "optim/curvature.h"
 #include "plan/step_memory.h"
 #include "planner/bounds.h"
 #include "planner/candidates.h"
@@ -225,6 +226,10 @@ class Search {
 
   void record(const Candidate& chosen) {
     Choices& choices = result_.plan.choices;
+    if (const int64_t interval = curvature_interval(request_.optimizer); interval > 0) {
+      choices.set("curvature_interval", interval);
+      choices.set("curvature_rows", request_.global_batch);
+    }
     for (const Technique* technique : all_techniques()) {
       if (technique->record) technique->record(request_, chosen, choices);
       if (technique->as_pin) choices.pins[std::string(technique->name())] = technique->as_pin(chosen[*technique]);

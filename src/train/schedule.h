@@ -2,7 +2,7 @@
 // compute them, and the scalars of the update.
 #pragma once
 
-#include "optim/step_scalars.h"
+#include "optim/curvature.h"
 #include "train/loss_scaler.h"
 #include "train/options.h"
 

@@ -52,6 +52,14 @@ StepReport TrainingSteps::report_of(int64_t step, const std::string& program, do
   return report;
 }
 
+// Runs the step's program on its batch with drawn labels. A gradient that is not finite changes nothing.
+void TrainingSteps::estimate_curvature(const std::string& program, std::span<const Trips> trips, StepScalars scalars,
+                                       int64_t targets) {
+  scalars.set("drawn_labels", static_cast<double>(targets));
+  executor_.put<float>(executor_.tensor("hyper"), scalars.values());
+  executor_.run(program, trips);
+}
+
 StepReport TrainingSteps::run(RunState& state) {
   const Clock::time_point begin = Clock::now();
   const int64_t step = state.step + 1;
@@ -59,11 +67,13 @@ StepReport TrainingSteps::run(RunState& state) {
   const int64_t targets = reader_.begin(range);
   port_.set_reader(&reader_);
   const double rate = learning_rate_at(options_.schedule, step, total_);
-  executor_.put<float>(executor_.tensor("hyper"),
-                       step_scalars(options_, optimizer_, rate, step, targets, state.scaling).values());
+  const StepScalars scalars = step_scalars(options_, optimizer_, rate, step, targets, state.scaling);
   const int64_t micro_batch = executor_.plan().choices.micro_batch;
   const Trips trips[] = {{"micro_batches", (range.count + micro_batch - 1) / micro_batch}};
   const std::string& program = program_of(step, range);
+  if (targets > 0 && estimates_before(optimizer_, step - state.scaling.skipped))
+    estimate_curvature(program, trips, scalars, targets);
+  executor_.put<float>(executor_.tensor("hyper"), scalars.values());
   if (program == programs_.full()) measured_.begin(executor_, trips[0].count);
   executor_.run(program, trips);
   StepReport report = report_of(step, program, rate, state.scaling.scale);

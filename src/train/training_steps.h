@@ -3,6 +3,7 @@
 
 #include "base/process_memory.h"
 #include "data/batch_reader.h"
+#include "optim/step_scalars.h"
 #include "plan/bucket_programs.h"
 #include "runtime/executor.h"
 #include "train/checkpoint.h"
@@ -28,6 +29,8 @@ class TrainingSteps {
   RecordedPeak& peak() { return peak_; }
 
  private:
+  void estimate_curvature(const std::string& program, std::span<const Trips> trips, StepScalars scalars,
+                          int64_t targets);
   const std::string& program_of(int64_t step, const SampleRange& range) const;
   StepReport report_of(int64_t step, const std::string& program, double rate, double loss_scale) const;
 

@@ -30,6 +30,8 @@ OPTIMIZERS = {
     "rmsprop-centered": (["--optim", "rmsprop", "--optim-args", "centered=true,momentum=0.5", "--learning-rate", "1e-3"], 12),
     "adagrad": ([], 4),
     "lion_32bit": (["--learning-rate", "3e-4"], 4),
+    "sophia": (["--learning-rate", "3e-4"], 8),
+    "sophia-often": (["--optim", "sophia", "--optim-args", "interval=3,rho=1000", "--learning-rate", "3e-4"], 8),
     "adamw_bnb_8bit": (["--learning-rate", "1e-3"], lambda shape: moments(shape, 2)),
     "lion_8bit": (["--learning-rate", "3e-4"], lambda shape: moments(shape, 1)),
     "all-in-8-bits": (["--optim", "paged_adamw_8bit", "--optim-args", "min_8bit_size=1", "--learning-rate", "1e-3"],
@@ -75,6 +77,8 @@ class OptimizerTest(ProgramTest):
         self.assert_refused(self.train_arguments("out", "--optim-args", "beta1=1.5"), 2, "'1.5' is not a legal value", "beta1 takes 0 <= v < 1")
         self.assert_refused(self.train_arguments("out", "--optim-args", "beta1=0.8", "--adam-beta1", "0.7"), 2, "--adam-beta1 set the same")
         self.assert_refused(self.train_arguments("out", "--optim", "sgd", "--optim-args", "nesterov=true"), 2, "without momentum")
+        self.assert_refused(self.train_arguments("out", "--optim", "sophia", "--optim-args", "k=5"), 2, "k: sophia has no such argument", "rho=0.04 (", "interval=10 (")
+        self.assert_refused(self.train_arguments("out", "--optim", "sophia", "--optim-args", "interval=2.5"), 2, "not a whole number", "interval=2")
 
     def test_states_take_the_bytes_of_the_optimizer(self):
         shapes = [tensor["shape"] for name, tensor in read_safetensors(self.root / "model" / "model.safetensors")[0].items() if name != "__metadata__"]
@@ -115,6 +119,19 @@ class OptimizerTest(ProgramTest):
         self.assertEqual(header["model.layers.0.mlp.up_proj.weight.exp_avg_absmax"], {**header["model.layers.0.mlp.up_proj.weight.exp_avg_absmax"], "dtype": "F32", "shape": [2]})
         self.assert_refused(self.train_arguments("narrow", "--optim", "adamw", "--max-steps", 2, "--resume-from-checkpoint", "true"), 2,
                             "is missing, or not F32", "resume with the optimizer that wrote it")
+
+    def test_estimates_of_the_curvature_are_in_the_plan(self):
+        seconds = lambda plan: plan["predicted_step_seconds"]
+        rare, each = (self.plan("--optim", "sophia", "--optim-args", f"interval={interval}", "--global-batch-size", 4) for interval in (1000, 1))
+        self.assertEqual((rare["curvature_interval"], each["curvature_interval"], each["curvature_rows"]), (1000, 1, 4))
+        self.assertGreater(seconds(each), 1.9 * seconds(rare))
+        self.assertNotIn("curvature_interval", self.plan("--optim", "adamw"))
+
+    def test_an_estimate_of_the_curvature_counts(self):
+        self.train("estimated", *STEADY, "--optim", "sophia", "--optim-args", "interval=1,rho=1e6", "--max-steps", 2)
+        self.train("clipped", *STEADY, "--optim", "sophia", "--optim-args", "interval=1,rho=0", "--max-steps", 2)
+        self.assertNotEqual(self.weights("estimated"), self.weights("clipped"))
+        self.assertEqual(self.losses("estimated")[0], self.losses("clipped")[0])
 
     def test_a_name_of_transformers_is_the_same(self):
         self.train("own-name", "--optim", "adamw", "--max-steps", 2)

@@ -19,6 +19,7 @@ std::vector<Case> cases() {
   std::vector<Case> all{
       {"adamw", adam}, {"adam", adam}, {"adagrad", {{"eps", 1e-10}}}, {"lion", {{"beta1", 0.9}, {"beta2", 0.99}}}};
   all.push_back({"adamw", Attrs(adam).set("rate", 4.0)});
+  all.push_back({"sophia", {{"beta1", 0.9}, {"beta2", 0.95}, {"rho", 4.0}}});
   for (const int64_t decoupled : {0, 1})
     all.push_back({"moments", {{"beta1", 0.9}, {"beta2", 0.95}, {"decoupled", decoupled}}});
   for (const double momentum : {0.0, 0.5})
@@ -68,6 +69,22 @@ TEST(CudaUpdate, LeavesOutAStepWhoseNormIsNotFinite) {
       expect_same_bytes(found.outputs[0], in[0]);
       for (size_t k = 1; k < found.outputs.size(); ++k) expect_same_bytes(found.outputs[k], in[k + 1]);
     }
+}
+
+// A pass that estimates the curvature changes only its state.
+TEST(CudaUpdate, EstimatesTheCurvature) {
+  const Case of{"sophia",
+                {{"beta1", 0.9}, {"beta2", 0.95}, {"rho", 4.0}, {"decay", int64_t{1}}, {"tensor", int64_t{77}}}};
+  const UpdatePlan plan(of.op, of.attrs);
+  for (const DType weight : {DType::f32, DType::bf16}) {
+    std::vector<Tensor> in = inputs(of, weight, 1027, 0.7, false);
+    in[plan.hyper].set(kDrawnLabels, 37);
+    const RunResult expected = run_op(of.op, in, of.attrs), found = run_cuda_op(of.op, in, of.attrs);
+    expect_same_bytes(found.outputs[0], in[0]);
+    expect_same_bytes(found.outputs[1], in[UpdateOpInputs::states]);
+    expect_close(found.outputs[2], expected.outputs[2], 1e-6, 1e-5);
+    EXPECT_FALSE(found.outputs[2].same_bytes(in[UpdateOpInputs::states + 1]));
+  }
 }
 
 // f32 rounding may cross the threshold between two codes.

@@ -77,7 +77,8 @@ TEST(StepScalars, AreFilledByName) {
 
 // No position is used twice.
 TEST(StepScalars, HaveAPlaceEach) {
-  std::vector<int64_t> places{kLearningRate, kWeightDecay, kLossScale, kMaxGradNorm, kSeed, kSeed + 1, kStep, kUnscale};
+  std::vector<int64_t> places{kLearningRate, kWeightDecay, kLossScale, kMaxGradNorm, kSeed,
+                              kSeed + 1,     kStep,        kUnscale,   kDrawnLabels};
   for (int64_t i = 0; i < kOwnScalars; ++i) places.push_back(kOwnScalar[i]);
   std::sort(places.begin(), places.end());
   for (int64_t i = 0; i < kHyperCount; ++i) EXPECT_EQ(places[static_cast<size_t>(i)], i);

@@ -38,11 +38,13 @@ class Stepper {
   const std::vector<std::string>& state_names() const { return state_names_; }
   const Tensor& state(size_t i) const { return states_.at(i); }
 
-  // The weight after one more step.
-  Tensor step(const Tensor& weight, const Tensor& gradient, double lr, double decay, double clip = 1) {
+  // The weight after one more step, or if labels were drawn after a pass that estimates the curvature.
+  Tensor step(const Tensor& weight, const Tensor& gradient, double lr, double decay, double clip = 1,
+              double drawn_labels = 0) {
     StepScalars scalars(find_optimizer(settings_.optimizer()).scalars());
     scalars.set("learning_rate", lr);
     scalars.set("weight_decay", decay);
+    scalars.set("drawn_labels", drawn_labels);
     scalars.set_key(3, static_cast<uint32_t>(++steps_));
     find_optimizer(settings_.optimizer()).fill(settings_, steps_, scalars);
     Tensor hyper = Tensor::filled(DType::f32, {kHyperCount}, 0);

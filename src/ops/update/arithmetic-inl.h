@@ -29,6 +29,7 @@ struct UpdateLanes {
   HWY_INLINE V neg_mul_add(V a, V b, V c) const { return hn::NegMulAdd(a, b, c); }
   HWY_INLINE V sqrt(V a) const { return hn::Sqrt(a); }
   HWY_INLINE V sign(V a) const { return hn::IfThenElseZero(hn::Ne(a, hn::Zero(d)), hn::CopySign(hn::Set(d, 1.0f), a)); }
+  HWY_INLINE V limit(V a) const { return hn::Min(hn::Max(a, hn::Set(d, -1.0f)), hn::Set(d, 1.0f)); }
 };
 
 #undef HR_FORMULA

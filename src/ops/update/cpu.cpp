@@ -22,6 +22,7 @@ struct Doubles {
   double neg_mul_add(double a, double b, double c) const { return c - a * b; }
   double sqrt(double a) const { return std::sqrt(a); }
   double sign(double a) const { return static_cast<double>((a > 0) - (a < 0)); }
+  double limit(double a) const { return std::clamp(a, -1.0, 1.0); }
 };
 
 #define HR_FORMULA inline

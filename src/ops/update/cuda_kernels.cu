@@ -17,6 +17,7 @@ struct Device {
   HR_DEVICE float neg_mul_add(float a, float b, float c) const { return fmaf(-a, b, c); }
   HR_DEVICE float sqrt(float a) const { return sqrtf(a); }
   HR_DEVICE float sign(float a) const { return a > 0.0f ? 1.0f : a < 0.0f ? -1.0f : 0.0f; }
+  HR_DEVICE float limit(float a) const { return a > 1.0f ? 1.0f : a < -1.0f ? -1.0f : a; }
 };
 
 #define HR_FORMULA HR_DEVICE
@@ -27,8 +28,9 @@ HR_DEVICE UpdateStep step_of(const UpdateArgs& a) {
   UpdateStep step;
   step.lr = a.rate * static_cast<double>(a.hyper[kLearningRate]);
   step.decay = a.decay ? static_cast<double>(a.hyper[kWeightDecay]) : 0.0;
+  step.drawn = static_cast<double>(a.hyper[kDrawnLabels]);
   constexpr int64_t place[kOwnScalars] = {kOwnScalar[0], kOwnScalar[1], kOwnScalar[2], kOwnScalar[3],
-                                          kOwnScalar[4], kOwnScalar[5], kOwnScalar[6], kOwnScalar[7]};
+                                          kOwnScalar[4], kOwnScalar[5], kOwnScalar[6]};
   for (int i = 0; i < kOwnScalars; ++i) step.own[i] = static_cast<double>(a.hyper[place[i]]);
   for (int i = 0; i < kUpdateNumbers; ++i) step.number[i] = a.number[i];
   return step;

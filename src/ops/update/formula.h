@@ -19,7 +19,8 @@ namespace headroom {
   X(rmsprop_centered, RmspropUpdate<2>, 14, "square_avg", "grad_avg")                             \
   X(rmsprop_centered_momentum, RmspropUpdate<3>, 16, "square_avg", "grad_avg", "momentum_buffer") \
   X(adagrad, AdagradUpdate, 9, "sum")                                                             \
-  X(lion, LionUpdate, 9, "exp_avg")
+  X(lion, LionUpdate, 9, "exp_avg")                                                               \
+  X(sophia, SophiaUpdate, 12, "exp_avg", "hessian")
 
 enum class UpdateFormula {
 #define HR_UPDATE_NUMBER(number, ...) number,
@@ -36,6 +37,7 @@ constexpr int kUpdateStates = 3, kUpdateNumbers = 3, kUpdateFactors = 8;  // at 
 struct UpdateStep {
   double lr = 0;
   double decay = 0;                    // weight decay; 0 for a weight without it
+  double drawn = 0;                    // labels drawn in a pass that estimates the curvature; 0: a step
   double own[kOwnScalars] = {};        // the optimizer's own scalars, in its order
   double number[kUpdateNumbers] = {};  // the op's attributes, in the order of its row (table.h)
 };

@@ -191,3 +191,36 @@ struct LionUpdate {
     return m.neg_mul_add(m.set(f[kLr]), move, m.mul(w, m.set(f[kKeep])));
   }
 };
+
+// Sophia-G (Liu et al. 2023, algorithm 3). A step: m' = beta1 m + (1 - beta1) g; w' = (1 - lr decay) w - lr m' / (rho h
+// + 1e-15), the quotient within [-1, 1]. A pass that estimates the curvature, whose g is the mean gradient for B drawn
+// labels (the Gauss-Newton-Bartlett estimator): h' = beta2 h + (1 - beta2) B g^2, and nothing else changes.
+struct SophiaUpdate {
+  static constexpr int kStates = 2;
+  static constexpr unsigned kSigned = 1;
+  enum { kEstimates, kKeep, kLr, kBeta1, kNew1, kBeta2, kNew2, kRho };
+
+  template <class Real>
+  HR_FORMULA static void factors(const UpdateStep& step, Real* f) {
+    f[kEstimates] = static_cast<Real>(step.drawn > 0 ? 1 : 0);
+    f[kKeep] = static_cast<Real>(1 - step.lr * step.decay);
+    f[kLr] = static_cast<Real>(step.lr);
+    f[kBeta1] = static_cast<Real>(step.number[0]);
+    f[kNew1] = static_cast<Real>(1 - step.number[0]);
+    f[kBeta2] = static_cast<Real>(step.number[1]);
+    f[kNew2] = static_cast<Real>((1 - step.number[1]) * step.drawn);
+    f[kRho] = static_cast<Real>(step.number[2]);
+  }
+
+  template <class M, class F, class V>
+  HR_FORMULA static V at(M m, const F& f, V w, V g, V* states) {
+    if (f[kEstimates] > 0) {
+      states[1] = m.mul_add(states[1], m.set(f[kBeta2]), m.mul(m.mul(g, g), m.set(f[kNew2])));
+      return w;
+    }
+    states[0] = m.mul_add(states[0], m.set(f[kBeta1]), m.mul(g, m.set(f[kNew1])));
+    const V curvature = m.mul_add(m.set(f[kRho]), states[1], m.set(1e-15f));
+    const V move = m.limit(m.div(states[0], curvature));
+    return m.neg_mul_add(m.set(f[kLr]), move, m.mul(w, m.set(f[kKeep])));
+  }
+};

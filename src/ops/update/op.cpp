@@ -50,6 +50,7 @@ std::vector<UpdateRow> make_rows() {
       {"rmsprop", {{"alpha"}, {"eps", 0, kAny}, {"momentum"}}, rmsprop},
       {"adagrad", {{"eps", 0, kAny}}, always<UpdateFormula::adagrad>},
       {"lion", {{"beta1"}, {"beta2"}}, always<UpdateFormula::lion>},
+      {"sophia", {{"beta1"}, {"beta2"}, {"rho", 0, kAny}}, always<UpdateFormula::sophia>},
       {"adamw_8bit", adam, always<UpdateFormula::adamw>, true},
       {"lion_8bit", {{"beta1"}, {"beta2"}}, always<UpdateFormula::lion>, true},
   };
@@ -210,6 +211,7 @@ UpdateStep UpdatePlan::step(const float* scalars) const {
   UpdateStep step;
   step.lr = rate * static_cast<double>(scalars[kLearningRate]);
   step.decay = decay ? static_cast<double>(scalars[kWeightDecay]) : 0.0;
+  step.drawn = static_cast<double>(scalars[kDrawnLabels]);
   for (int64_t i = 0; i < kOwnScalars; ++i) step.own[i] = static_cast<double>(scalars[kOwnScalar[i]]);
   std::copy(number, number + kUpdateNumbers, step.number);
   return step;
