@@ -42,8 +42,8 @@ void draw_labels_of(Graph& graph, RegionId region, const Node& loss, std::vector
               {"chunk", drawn_rows(vocabulary, request.facts)},
               {"layout", out_in ? "out_in" : "in_out"},
               {"shift", loss.attrs.integer("shift", 1)},
-              {"softcap", loss.attrs.real("softcap")},
               {"bias", loss.attrs.integer("bias")}};
+  if (const double cap = loss.attrs.real("softcap"); cap > 0) attrs.set("softcap", cap);
   std::vector<ValueId> operands{inputs[place("x")], inputs[place("weight")], inputs[place("labels")],
                                 persistent_named(graph, "hyper")};
   if (attrs.integer("bias") != 0) operands.push_back(inputs[place("bias")]);
