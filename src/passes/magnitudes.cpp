@@ -22,6 +22,10 @@ std::string magnitude_name(std::string_view weight) {
   return fmt::format("{}{}{}", kAdapterPrefix, transformers_name(module_of(weight)), kMagnitude);
 }
 
+std::string magnitude_beside(std::string_view matrix) {
+  return fmt::format("{}{}", matrix.substr(0, matrix.rfind(".lora_")), kMagnitude);
+}
+
 bool is_magnitude_name(std::string_view name) { return name.starts_with(kAdapterPrefix) && name.ends_with(kMagnitude); }
 
 ValueId lengths_from_load(Graph& graph, const AdaptedWeight& adapted) {

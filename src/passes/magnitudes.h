@@ -29,6 +29,8 @@ inline constexpr std::string_view kStartMagnitudes = "start_magnitudes";
 // The magnitude's name, as PEFT stores it: "base_model.model." + module + ".lora_magnitude_vector".
 std::string magnitude_name(std::string_view weight);
 bool is_magnitude_name(std::string_view name);
+// The name of the magnitude beside an adapter's A or B: "m.lora_A.weight" -> "m.lora_magnitude_vector".
+std::string magnitude_beside(std::string_view matrix);
 
 // A weight [out, in] with its adapter.
 struct AdaptedWeight {

@@ -175,11 +175,6 @@ std::map<std::string, Wanted> wanted_tensors(const AdapterFiles& adapter, const 
   return wanted;
 }
 
-// The magnitude that belongs to a tensor's A or B.
-std::string magnitude_beside(const std::string& matrix) {
-  return matrix.substr(0, matrix.rfind(".lora_")) + ".lora_magnitude_vector";
-}
-
 }  // namespace
 
 LoraOptions lora_options(const AdapterFiles& adapter, const ModelSpec& spec) {
