@@ -38,7 +38,6 @@ NAMED_IN = {
     'options/technique_options.cpp': ('matmul_precision attention_order', 'options of the same name'),
     'train/run_data.cpp': ('packing', "a field of the plan's choices: the data follow it"),
     'plan/plan_json.cpp': ('length_buckets', 'a field of plan.json'),
-    'report/run_files.cpp': ('recompute', 'a field of plan.json'),
     'cli/train_command.cpp': ('recompute', "a field of the plan's choices, in the line about the plan"),
     'cli/model_commands.cpp': ('bf16_mixed', 'a word of --precision, of which a size is shown'),
     'ir/graph.cpp': ('recompute', 'a phase of the step'),

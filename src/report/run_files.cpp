@@ -120,7 +120,6 @@ PlanFile plan_of(const Field& root) {
   plan.model = root.at("model").text();
   plan.profile = root.at("profile").text();
   plan.precision = root.at("precision").text();
-  plan.recompute = root.at("recompute").text();
   plan.budget = root.at("budget_bytes").bytes(), plan.peak = root.at("peak_bytes").bytes();
   plan.minimum = root.at("minimum_bytes").bytes(), plan.arena = root.at("arena_bytes").bytes();
   plan.process = root.at("process_bytes").bytes(), plan.parameters = root.at("parameters").bytes();

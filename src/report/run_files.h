@@ -16,7 +16,7 @@ namespace headroom::report {
 // plan.json.
 struct PlanFile {
   bool feasible = false;
-  std::string model, profile, precision, recompute;
+  std::string model, profile, precision;
   int64_t budget = 0, peak = 0, minimum = 0, arena = 0, process = 0;
   int64_t parameters = 0, micro_batch = 0, accumulation = 0, seq_length = 0, threads = 0;
   double step_seconds = 0;
