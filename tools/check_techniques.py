@@ -19,7 +19,7 @@ LISTED = re.compile(r'&techniques::(\w+)')
 
 # Who else names techniques, and what for. A row is a file of src/ and the techniques that it may name.
 NAMED_IN = {
-    'engine/technique_pins.cpp': ('packing length_buckets lora freeze quantize_weights qat matmul_precision attention_order compress_activations',
+    'engine/technique_pins.cpp': ('packing length_buckets lora freeze quantize_weights qat matmul_precision attention_order',
                                   'options that people know (--lora-r, --freeze, ...) as pins'),
     'engine/process_bytes.cpp': ('packing length_buckets', 'what the preparation of data takes outside the arena'),
     'engine/training_request.cpp': ('offload_optimizer', 'paged_... names of optimizers'),

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "passes/attention_order.h"
-#include "passes/compress_activations.h"
 #include "passes/freeze.h"
 #include "passes/length_buckets.h"
 #include "passes/matmul_precision.h"
@@ -14,9 +13,11 @@
 #include "passes/precisions.h"
 #include "passes/qat.h"
 #include "passes/quantize_weights.h"
+#include "planner/pipeline.h"
 #include "planner/techniques/list_setting.h"
 #include "planner/techniques/lora.h"
 #include "planner/techniques/micro_batch.h"
+#include "planner/techniques/permission.h"
 #include "weights/objective.h"
 
 namespace headroom {
@@ -94,10 +95,12 @@ std::string allowed_by(const TechniqueOptions& options) {
   return fmt::format("allowed by --allow {}", fmt::join(options.allow, ","));
 }
 
-// Where no option names it, the planner decides.
-void say_compression(const TechniqueOptions& options, Pins& pins) {
-  if (!options.pins.contains(std::string(kCompressActivations.name)) && allows(options, kCompressActivations))
-    pins.say(kCompressActivations, "allowed", allowed_by(options), "");
+// Where no option names a lossy technique that is allowed, the planner decides.
+void say_permissions(const TechniqueOptions& options, Pins& pins) {
+  for (const Technique* technique : all_techniques())
+    if (technique->by_permission && technique->info->kind == TechniqueKind::lossy &&
+        !options.pins.contains(std::string(technique->name())) && allows(options, *technique->info))
+      pins.say(*technique->info, std::string(kAllowed), allowed_by(options), "");
 }
 
 // Packing or length buckets if one is named; otherwise if allowed, packing first, which saves more.
@@ -130,7 +133,7 @@ std::map<std::string, Pin> technique_pins(const TechniqueOptions& options, int64
   say_adapters(options, spec, pins);
   pins.say(kFreeze, write_list(options.freeze), "named by --freeze", "--freeze");
   say_data_order(options, spec, pins);
-  say_compression(options, pins);
+  say_permissions(options, pins);
   std::map<std::string, Pin> out = pins.take();
   if (micro_batch_size > 0) pin_micro_batch(out, micro_batch_size, "pinned by --micro-batch-size");
   return out;

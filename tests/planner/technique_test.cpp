@@ -341,7 +341,7 @@ TEST(Techniques, CompressionIsTakenWhereAllowed) {
     options.techniques.allow = {};
     const Plan without = plan(options, small_model()).plan;
     EXPECT_EQ(without.choices.pins.at("compress-activations"), "off");
-    options.techniques.allow = {"lossy"};
+    options.techniques.allow = {"compress-activations"};
     const Plan allowed = plan(options, small_model()).plan;
     EXPECT_LE(allowed.step_seconds, without.step_seconds);
     taken += allowed.choices.pins.at("compress-activations") == "int8" ? 1 : 0;

@@ -1,6 +1,6 @@
 #include "passes/compress_activations.h"
 
-#include "planner/technique.h"
+#include "planner/techniques/permission.h"
 
 namespace headroom::techniques {
 
@@ -13,24 +13,21 @@ Verdict has_kernels(const PlanRequest& request) {
 
 // Permission does not ask for it.
 Verdict verdict(const PlanRequest& request) {
-  return pin(request, kCompressActivations.name) == "allowed" ? Verdict{} : has_kernels(request);
+  return only_allowed(request, kCompressActivations) ? Verdict{} : has_kernels(request);
 }
 
 void check(const PlanRequest&, const std::string& setting) {
-  check_setting(kCompressActivations, setting, {"int8", "allowed", "off"});
+  check_setting(kCompressActivations, setting, {"int8", kAllowed, "off"});
 }
 
 std::vector<Setting> choices(const PlanRequest& request, const Candidate&) {
-  const std::string said = pin(request, kCompressActivations.name);
-  if (said == "int8") return {Setting{1}};
-  if (said == "allowed" && request.facts.is_cpu()) return {Setting{}, Setting{1}};
-  return {Setting{}};
+  if (!request.facts.is_cpu()) return {Setting{}};
+  return permitted_choices(request, kCompressActivations);
 }
 
 Told told(const PlanRequest& request, const Candidate& chosen) {
-  const std::string said = pin(request, kCompressActivations.name);
   if (const Verdict here = has_kernels(request); !here.why_not.empty())
-    return {.value = "off", .why = here.why_not, .pin_leaves_choice = said == "allowed"};
+    return {.value = "off", .why = here.why_not, .pin_leaves_choice = only_allowed(request, kCompressActivations)};
   if (!chosen[compress_activations].taken())
     return {"off",
             "rounds what the backward pass reads: used only when named (--technique compress-activations=int8) "
