@@ -127,7 +127,7 @@ class Reader {
   }
 
   // An update reads a weight, its states and its gradient: this is the input of the weight's shape that does not
-  // persist.
+  // persist, or what that was cast from.
   void name_gradients(const Instruction& instruction) {
     const Operand* weight = nullptr;
     bool updates = false;
@@ -141,7 +141,8 @@ class Reader {
     for (const Operand& input : instruction.inputs) {
       const auto open = open_around(input, instruction.attrs);
       if (open == open_.end() || input.type.dims != weight->type.dims) continue;
-      StorageSpan& span = spans_[open->second];
+      const auto cast = cast_from_.find(open->second);
+      StorageSpan& span = spans_[cast == cast_from_.end() ? open->second : cast->second];
       span.name = "gradient of " + name;
       span.kind = MemoryClass::gradients;
       span.block = layer_in(name);
@@ -157,6 +158,9 @@ class Reader {
         std::any_of(instruction.inputs.begin(), instruction.inputs.end(),
                     [&](const Operand& input) { return input.tier == output.tier && input.offset == output.offset; }))
       return use(open->second, at);
+    if (instruction.op->kind() == OpKind::cast)
+      if (const auto from = open_at(operand(instruction, "x")); from != open_.end())
+        cast_from_[spans_.size()] = from->second;
     open_[output.offset] = spans_.size();
     if (const PersistentTensor* source = index == 0 && instruction.op->kind() == OpKind::copy_start
                                              ? persistent(operand(instruction, "x"))
@@ -209,7 +213,8 @@ class Reader {
   const PlanProgram& program_;
   std::vector<StorageSpan> spans_;
   std::map<std::pair<Tier, int64_t>, const PersistentTensor*> places_;
-  std::map<int64_t, size_t> open_;  // the newest span at an offset
+  std::map<int64_t, size_t> open_;      // the newest span at an offset
+  std::map<size_t, size_t> cast_from_;  // a span that a cast made -> the one that it read
   std::vector<Loop> loops_;
 };
 
