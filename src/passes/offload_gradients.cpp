@@ -23,8 +23,11 @@ std::vector<NodeId> carried_matrices(const Graph& graph, RegionId region) {
   return out;
 }
 
-// The first addition of a step to an accumulator: it overwrites in the loop's first iteration.
-bool is_first_addition(const Node& node, ValueId) { return node.attrs.text("accumulate") == "carried"; }
+// The first addition of a step to an accumulator, which overwrites in the loop's first iteration, or a cast into it.
+bool is_first_addition(const Node& node, ValueId value) {
+  return node.attrs.text("accumulate") == "carried" ||
+         (node.op->kind() == OpKind::cast && operand(node, "storage") == value);
+}
 
 }  // namespace
 
