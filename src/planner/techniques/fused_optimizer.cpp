@@ -1,8 +1,9 @@
-#include "passes/fused_optimizer.h"
+#include "planner/techniques/fused_optimizer.h"
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "passes/fused_optimizer.h"
 #include "planner/techniques/micro_batch.h"
 #include "planner/techniques/precision.h"
 
@@ -40,7 +41,7 @@ Told told(const PlanRequest& request, const Candidate& chosen) {
     return {"off",
             fmt::format("{} micro-batches accumulate into every gradient, so gradients outlive the backward pass",
                         accumulation_steps(request, micro_batch_of(chosen)))};
-  if (!chosen[fused_optimizer].taken()) return {"off", "not taken"};
+  if (gradients_outlive_layers(chosen)) return {"off", "not taken"};
   return {"on", "one micro-batch and no clipping: each gradient dies after its update",
           chosen.without(fused_optimizer)};
 }
@@ -62,3 +63,9 @@ constinit const Technique fused_optimizer{
 };
 
 }  // namespace headroom::techniques
+
+namespace headroom {
+
+bool gradients_outlive_layers(const Candidate& candidate) { return !candidate[techniques::fused_optimizer].taken(); }
+
+}  // namespace headroom
