@@ -17,9 +17,7 @@
 #include "ops/registry.h"
 #include "passes/attention_kernels.h"
 #include "passes/chunked_loss.h"
-#include "passes/compress_activations.h"
 #include "passes/fp8_products.h"
-#include "passes/fused_optimizer.h"
 #include "passes/linear_groups.h"
 #include "passes/lora_slots.h"
 #include "passes/matmul_precision.h"
@@ -38,7 +36,9 @@
 #include "passes/recompute.h"
 #include "passes/sequence_chunks.h"
 #include "planner/candidates.h"
+#include "planner/pipeline.h"
 #include "planner/techniques/lora.h"
+#include "planner/techniques/micro_batch.h"
 
 namespace headroom {
 namespace {
@@ -129,6 +129,17 @@ void fp8_products(Graph& graph) {
   multiply_in_fp8(graph, profile);
 }
 
+// "NAME [MICRO_BATCH]": the pass of a technique's record in its first setting, for a global batch of 8 in micro-batches
+// of this size, usually 1.
+void run_record(const Technique& technique, std::istringstream& words, Graph& graph) {
+  PlanRequest request;
+  Candidate candidate;
+  candidate[technique] = Setting{1};
+  candidate[techniques::micro_batch] = Setting{1};
+  if (int64_t size = 0; words >> size) candidate[techniques::micro_batch] = Setting{size};
+  technique.pass(graph, request, candidate);
+}
+
 void run_command(const std::string& command, Graph& graph) {
   std::istringstream words(command);
   std::string pass;
@@ -142,8 +153,6 @@ void run_command(const std::string& command, Graph& graph) {
     chunk_sequences(graph, number);
   } else if (pass == "matmul-precision" && words >> pass) {
     set_matmul_precision(graph, pass);
-  } else if (pass == "compress-activations") {
-    EXPECT_GT(compress_activations(graph), 0);
   } else if (pass == "recompute") {
     recompute(graph, keep_levels(words));
   } else if (pass == "bf16-mixed" || pass == "fp16-mixed") {
@@ -180,8 +189,6 @@ void run_command(const std::string& command, Graph& graph) {
     fp8_products(graph);
   } else if (pass == "attention-kernels") {
     attention_kernels(words, graph);
-  } else if (pass == "fused-optimizer") {
-    fuse_optimizer(graph, graph.find_program("train_step"));
   } else if (pass.starts_with("offload-")) {
     offload(pass, words, graph);
   } else if (pass == "assemble") {
@@ -200,6 +207,8 @@ void run_command(const std::string& command, Graph& graph) {
     request.staging_bytes = 4096;
     request.forward = std::move(graph);
     graph = assemble_training(request, most_frugal(request).candidate);
+  } else if (const Technique* technique = find_technique(pass); technique && technique->pass) {
+    run_record(*technique, words, graph);
   } else {
     HR_CHECK(false, "no pass for '{}'", command);
   }
