@@ -46,6 +46,7 @@ def draw_techniques(draw, options, batch):
         add(0.25, "--matmul-precision", draw.choice(("high", "medium")))
     add(0.35, "--technique", "recompute=" + draw.choice(("on", "off", "drop-cheap", "drop-attention", "keep-attention", "drop-cheap+mlp", "block-input")))
     add(0.1, "--technique", "compress-activations=int8")
+    add(0.1, "--technique", "compress-gradients=bf16")
     add(0.30, "--technique", "chunked-loss=" + draw.choice(("on", "off", "1", "7", "64")))
     pinned = draw.random() < 0.25
     if pinned:
