@@ -56,11 +56,83 @@ struct SplitB {
   }
 };
 
+// Of a lane at a time, where a row in memory is a lane: the lines that are read and written stay in the L1 cache.
+constexpr int64_t kLaneSteps = 16;
+
+#if HWY_TARGET != HWY_SCALAR
+
+using Four = hn::FixedTag<float, 4>;
+
+// Four numbers as they are, in f32.
+HWY_INLINE hn::Vec<Four> load_four(const float* from) { return hn::LoadU(Four(), from); }
+HWY_INLINE hn::Vec<Four> load_four(const bfloat16* from) {
+  const hn::FixedTag<uint16_t, 4> narrow;
+  const hn::FixedTag<uint32_t, 4> wide;
+  const auto bits = hn::LoadU(narrow, reinterpret_cast<const uint16_t*>(from));
+  return hn::BitCast(Four(), hn::ShiftLeft<16>(hn::PromoteTo(wide, bits)));
+}
+
+// Whether a strip of these is packed four numbers at a time.
+template <typename Source>
+constexpr bool kPacksFours = std::is_same_v<Source, AsIs<float>> || std::is_same_v<Source, AsIs<bfloat16>>;
+
+// Four steps of four lanes, `stride` numbers apart, as four lanes of four steps.
+template <typename T>
+HWY_INLINE void transpose_fours(const T* from, int64_t stride, float* to, int64_t width) {
+  const Four d;
+  const hn::Repartition<double, Four> pairs;
+  const auto a = load_four(from), b = load_four(from + stride), c = load_four(from + 2 * stride),
+             e = load_four(from + 3 * stride);
+  const auto ab_low = hn::BitCast(pairs, hn::InterleaveLower(d, a, b));
+  const auto ce_low = hn::BitCast(pairs, hn::InterleaveLower(d, c, e));
+  const auto ab_high = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b));
+  const auto ce_high = hn::BitCast(pairs, hn::InterleaveUpper(d, c, e));
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_low, ce_low)), d, to);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_low, ce_low)), d, to + width);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_high, ce_high)), d, to + 2 * width);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_high, ce_high)), d, to + 3 * width);
+}
+
+// pack() of a whole strip whose rows in memory are steps.
+template <typename T, int64_t width>
+void pack_steps(const PackCall& call) {
+  static_assert(width % 4 == 0);
+  float* to = reinterpret_cast<float*>(call.to);
+  const T* row = static_cast<const T*>(call.from) + call.step * call.stride + call.lane;
+  for (int64_t step = 0; step < call.depth; ++step, row += call.stride, to += width) {
+    HWY_UNROLL(8)
+    for (int64_t lane = 0; lane < width; lane += 4) hn::StoreU(load_four(row + lane), Four(), to + lane);
+  }
+}
+
+// pack() of a whole strip whose rows in memory are lanes.
+template <typename T, int64_t width>
+void pack_lanes(const PackCall& call) {
+  float* to = reinterpret_cast<float*>(call.to);
+  const T* from = static_cast<const T*>(call.from) + call.lane * call.stride + call.step;
+  const int64_t whole = call.depth / 4 * 4;
+  for (int64_t begin = 0; begin < whole; begin += kLaneSteps) {
+    const int64_t end = std::min(whole, begin + kLaneSteps);
+    for (int64_t lane = 0; lane < width; lane += 4)
+      for (int64_t step = begin; step < end; step += 4)
+        transpose_fours(from + lane * call.stride + step, call.stride, to + step * width + lane, width);
+  }
+  for (int64_t step = whole; step < call.depth; ++step)
+    for (int64_t lane = 0; lane < width; ++lane)
+      to[step * width + lane] = static_cast<float>(from[lane * call.stride + step]);
+}
+
+#endif
+
 // Packs one strip, `width` lanes wide: the lanes of a step are contiguous, steps follow each other.
 template <typename Source, int64_t width>
 void pack(const PackCall& call) {
   float* to = reinterpret_cast<float*>(call.to);
   using T = typename Source::Number;
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (kPacksFours<Source>)
+    if (call.lanes == width) return call.depth_major ? pack_steps<T, width>(call) : pack_lanes<T, width>(call);
+#endif
   const T* from = static_cast<const T*>(call.from);
   constexpr int64_t kStep = Source::kPlanes * width;
   if (call.depth_major) {
@@ -71,9 +143,8 @@ void pack(const PackCall& call) {
     }
     return;
   }
-  constexpr int64_t kSteps = 16;  // of a lane at a time: the written lines stay in cache
-  for (int64_t begin = 0; begin < call.depth; begin += kSteps) {
-    const int64_t end = std::min(call.depth, begin + kSteps);
+  for (int64_t begin = 0; begin < call.depth; begin += kLaneSteps) {
+    const int64_t end = std::min(call.depth, begin + kLaneSteps);
     for (int64_t lane = 0; lane < width; ++lane) {
       const T* row = from + (call.lane + lane) * call.stride + call.step;
       for (int64_t step = begin; step < end; ++step)
