@@ -202,7 +202,10 @@ std::string served_model(HttpCalls& calls, const LoadOptions& options) {
 
 WordTokens word_tokens(HttpCalls& calls, const LoadOptions& options) {
   WordTokens words;
-  const Json body = {{"model", options.model}, {"prompt", sample_words()}, {"add_special_tokens", false}};
+  const Json body = {{"model", options.model},
+                     {"prompt", sample_words()},
+                     {"content", sample_words()},  // llama.cpp's name
+                     {"add_special_tokens", false}};
   const PlainAnswer answer = plain_call(calls, options, "/tokenize", body.dump());
   const Json json = answer.status == 200 ? Json::parse(answer.body, nullptr, false) : Json();
   if (!json.is_object() || !json.contains("tokens") || !json["tokens"].is_array()) return words;

@@ -42,7 +42,8 @@ struct LoadHooks {
 // The id of the model to request: the first one of /v1/models. Throws Error(run) with a remedy when there is none.
 std::string served_model(HttpCalls& calls, const LoadOptions& options);
 
-// Tokens of sample_words() by the server's /tokenize, as in vLLM and headroom; empty if the server does not have it.
+// Tokens of sample_words() by the server's /tokenize, as in vLLM, llama.cpp and headroom; empty if the server does not
+// have it.
 WordTokens word_tokens(HttpCalls& calls, const LoadOptions& options);
 
 // Sends request 0 `num_warmups` times, one after another. Throws Error(run) when one fails, because a load would then

@@ -21,6 +21,7 @@ std::string joined_text(const JsonFields& fields, const char* name, std::initial
       fields.refuse(name, fmt::format("has a part that is not {{\"type\":\"{}\",\"text\":\"...\"}}: this model reads "
                                       "text",
                                       *types.begin()));
+    if (&part != &content->front()) text += kPartBreak;
     text += part["text"].get_ref<const std::string&>();
   }
   return text;

@@ -54,7 +54,7 @@ void add_message(const OrderedJson& message, size_t at, OrderedJson& messages) {
       const auto text = inner.text("text");
       if (!text) inner.refuse("text", "is missing");
       if (in_text)
-        messages.back()["content"] = messages.back()["content"].get<std::string>() + *text;
+        messages.back()["content"] = messages.back()["content"].get<std::string>() + kPartBreak + *text;
       else
         append_message(messages, role, *text);
     }

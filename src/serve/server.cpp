@@ -194,7 +194,8 @@ class Server::Parts {
 
   // OpenAI's path, also if a client's base URL does not end with /v1.
   static std::string versioned(const std::string& path) {
-    for (const char* known : {"/completions", "/chat/completions", "/embeddings", "/responses", "/models"})
+    for (const char* known :
+         {"/completions", "/chat/completions", "/embeddings", "/responses", "/responses/input_tokens", "/models"})
       if (path == known) return "/v1" + path;
     return path;
   }
@@ -230,6 +231,7 @@ class Server::Parts {
     if (path == "/v1/chat/completions") return &Parts::chat;
     if (path == "/v1/embeddings") return &Parts::embed;
     if (path == "/v1/responses") return &Parts::respond;
+    if (path == "/v1/responses/input_tokens") return &Parts::count_response;
     if (path == "/v1/messages") return &Parts::message;
     if (path == "/v1/messages/count_tokens") return &Parts::count_tokens;
     if (path == "/tokenize") return &Parts::tokenize;
@@ -384,14 +386,15 @@ class Server::Parts {
     const OrderedJson body = worker_body(exchange);
     const JsonFields fields(body);
     std::vector<int32_t> ids;
-    if (const OrderedJson* messages = fields.array("messages")) {
+    if (fields.find("messages")) {
       const OrderedJson* tools = fields.array("tools");
-      ids = encoder_->chat_tokens(*messages, tools ? *tools : OrderedJson(), read_chat_form(fields));
-    } else {
-      std::optional<std::string> text = fields.text("prompt");
-      if (!text) text = fields.text("content");  // llama.cpp's name
-      if (!text) fields.refuse("prompt", "is missing, and so are messages");
+      ids = encoder_->chat_tokens(read_messages(fields), tools ? *tools : OrderedJson(), read_chat_form(fields));
+    } else if (const std::optional<std::string> text = fields.text("prompt")) {
       ids = encoder_->tokens_of(*text, fields.flag("add_special_tokens").value_or(true));
+    } else if (const std::optional<std::string> content = fields.text("content")) {  // llama.cpp's names and default
+      ids = encoder_->tokens_of(*content, fields.flag("add_special").value_or(false));
+    } else {
+      fields.refuse("prompt", "is missing, and so are messages");
     }
     send_json(*exchange, {{"count", ids.size()}, {"max_model_len", plan_.limits.positions}, {"tokens", ids}});
   }
@@ -400,6 +403,12 @@ class Server::Parts {
     const TextRequest request = read_message_request(worker_body(exchange), plan_.limits.vocab, true);
     const auto ids = encoder_->chat_tokens(request.messages, request.tools, request.form, request.prefill);
     send_json(*exchange, {{"input_tokens", ids.size()}});
+  }
+
+  void count_response(const ExchangeRef& exchange) {
+    const TextRequest request = read_response_request(worker_body(exchange), plan_.limits.vocab);
+    const auto ids = encoder_->chat_tokens(request.messages, request.tools, request.form);
+    send_json(*exchange, {{"object", "response.input_tokens"}, {"input_tokens", ids.size()}});
   }
 
   void detokenize(const ExchangeRef& exchange) {

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "serve/api_error.h"
+#include "serve/chat_body.h"
 #include "serve/json_fields.h"
 #include "serve/response_format.h"
 #include "serve/tool_calls.h"
@@ -120,10 +121,15 @@ void check_message(const OrderedJson& message, size_t at) {
 }
 
 // Joins parts to one text, since templates of text models expect that, and parses a call's arguments into objects.
+// Templates know OpenAI's developer as system; Qwen's would leave its messages out.
 OrderedJson plain_message(OrderedJson message) {
+  if (message["role"] == "developer") message["role"] = "system";
   if (const auto content = message.find("content"); content != message.end() && content->is_array()) {
     std::string text;
-    for (const OrderedJson& part : *content) text += part["text"].get<std::string>();
+    for (const OrderedJson& part : *content) {
+      if (&part != &content->front()) text += kPartBreak;
+      text += part["text"].get_ref<const std::string&>();
+    }
     *content = text;
   }
   if (const auto calls = message.find("tool_calls"); calls != message.end() && calls->is_array())
@@ -138,13 +144,7 @@ OrderedJson plain_message(OrderedJson message) {
 }
 
 void read_chat(const JsonFields& fields, TextRequest& out) {
-  const OrderedJson* messages = fields.array("messages");
-  if (!messages || messages->empty()) fields.refuse("messages", "is missing or empty");
-  out.messages = OrderedJson::array();
-  for (size_t i = 0; i < messages->size(); ++i) {
-    check_message((*messages)[i], i);
-    out.messages.push_back(plain_message((*messages)[i]));
-  }
+  out.messages = read_messages(fields);
   out.form = read_chat_form(fields);
   read_tools(fields, out);
   const bool logprobs = fields.flag("logprobs").value_or(false);
@@ -166,6 +166,17 @@ void read_completion(const JsonFields& fields, int64_t vocab, TextRequest& out) 
 }
 
 }  // namespace
+
+OrderedJson read_messages(const JsonFields& fields) {
+  const OrderedJson* given = fields.array("messages");
+  if (!given || given->empty()) fields.refuse("messages", "is missing or empty");
+  OrderedJson messages = OrderedJson::array();
+  for (size_t i = 0; i < given->size(); ++i) {
+    check_message((*given)[i], i);
+    messages.push_back(plain_message((*given)[i]));
+  }
+  return messages;
+}
 
 ChatForm read_chat_form(const JsonFields& fields) {
   ChatForm form;

@@ -71,6 +71,10 @@ struct TextRequest {
   void drop_sources();
 };
 
+// The messages of a chat as templates expect them: each with one text and with objects as arguments of calls. Throws
+// ApiError(400).
+OrderedJson read_messages(const JsonFields& fields);
+
 // From add_generation_prompt, continue_final_message and chat_template_kwargs. Throws ApiError(400).
 ChatForm read_chat_form(const JsonFields& fields);
 

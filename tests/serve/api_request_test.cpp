@@ -98,7 +98,8 @@ TEST(TextRequests, ChatsAreChecked) {
   EXPECT_EQ(refused(TextApi::chat, chat(one + R"(,"tool_choice":"required")")), 400);
   const TextRequest parts = read(
       TextApi::chat, chat(R"([{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}])"));
-  EXPECT_EQ(parts.messages[0]["content"], "ab");
+  EXPECT_EQ(parts.messages[0]["content"], "a\nb");
+  EXPECT_EQ(read(TextApi::chat, chat(R"([{"role":"developer","content":"x"}])")).messages[0]["role"], "system");
   EXPECT_EQ(read(TextApi::chat, chat(one + R"(,"max_tokens":3,"max_completion_tokens":5)")).max_tokens, 5);
 }
 

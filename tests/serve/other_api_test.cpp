@@ -97,7 +97,7 @@ TEST(MessageRequests, SystemAndBlocksAreMessagesOfAChat) {
                                      {"type":"tool_use","id":"1","name":"f","input":{"x":1}}]},
       {"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"d"}]},
                                 {"type":"text","text":"e"}]}]})");
-  EXPECT_EQ(request.messages, OrderedJson::parse(R"([{"role":"system","content":"s"},{"role":"user","content":"ab"},
+  EXPECT_EQ(request.messages, OrderedJson::parse(R"([{"role":"system","content":"s"},{"role":"user","content":"a\nb"},
       {"role":"assistant","content":"c",
        "tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":{"x":1}}}]},
       {"role":"tool","tool_call_id":"1","content":"d"},{"role":"user","content":"e"}])"));

@@ -107,6 +107,7 @@ def check_responses(client):
         events = list(stream)
     check('streamed response', events[-1].type == 'response.incomplete' and events[-1].response.output_text == whole.output_text and
           events[0].type == 'response.created', [event.type for event in events])
+    check('counted input', client.responses.input_tokens.count(model='stories', input='Hello').input_tokens == whole.usage.input_tokens)
     tool = {'type': 'function', **TOOL, 'strict': True}
     called = client.responses.create(**options | {'max_output_tokens': 60}, tools=[tool], tool_choice='required')
     check('a call in a response', called.output[-1].type == 'function_call' and set(json.loads(called.output[-1].arguments)) == {'age'}, called)
