@@ -92,7 +92,7 @@ Remedy make_remedy(const CaseView& view, std::string_view name, const Values& va
   if (!handed_over) remedy.settings = spelt.settings;  // otherwise they belong in another file than the job's
   remedy.available = spelt.available;
   remedy.slowdown = facts.slowdown;
-  remedy.kind = kind_name(facts.kind);
+  remedy.kind = kind_name(facts.arithmetic.kind);
   remedy.effect = facts.effect;
   remedy.effort = facts.effort;
   remedy.needs = needs_in(facts, view.job().system);

@@ -11,16 +11,24 @@
 
 namespace headroom::doctor {
 
+// What a technique does to the result: its kind. If headroom has a technique with the same idea, its record says so.
+struct Arithmetic {
+  constexpr Arithmetic(TechniqueKind of) : kind(of) {}
+  constexpr Arithmetic(const PassInfo& same_idea) : kind(same_idea.kind), pass(&same_idea) {}
+
+  TechniqueKind kind;
+  const PassInfo* pass = nullptr;  // headroom's
+};
+
 struct Technique {
   std::string_view name;
   std::string_view row;  // of the table in docs/doctor_remedies.md; several, separated by spaces
-  TechniqueKind kind;
-  std::string_view effort;  // flag, config, code, install, hardware
-  double slowdown;          // time per sequence relative to before; below 1 is faster
-  double accuracy_cost;     // loss in the result, in the unit of cost_of: 0 none, 15 another model
-  std::string_view effect;
-  std::string_view needs;
-  const PassInfo* pass = nullptr;  // headroom's technique with the same idea
+  Arithmetic arithmetic;
+  std::string_view effort;      // flag, config, code, install, hardware
+  double slowdown;              // time per sequence relative to before; below 1 is faster
+  double accuracy_cost;         // loss in the result, in the unit of cost_of: 0 none, 15 another model
+  std::string_view effect;      // in other systems; what headroom does is in the description of its PassInfo
+  std::string_view needs = {};  // of other software
 };
 
 std::span<const Technique> all_techniques();
