@@ -19,9 +19,11 @@ bool says(const std::string& log, const std::array<std::string_view, N>& words) 
 
 constexpr std::array<std::string_view, 4> kTorch = {"torch", "site-packages/transformers", "accelerate", "deepspeed"};
 // With libraries that run on it alone.
-constexpr std::array<std::string_view, 14> kTensorflow = {
-    "tensorflow", "err == cudasuccess", "tf.session",   "keras",     "model.fit(",   "tf.data",    "import tensorflow",
-    "tf.config",  "textgenrnn",         "gpt_2_simple", "mask_rcnn", "stellargraph", "deeplabcut", "autokeras"};
+constexpr std::array<std::string_view, 16> kTensorflow = {
+    "tensorflow",   "err == cudasuccess", "tf.session", "keras",      "model.fit(",
+    "tf.data",      "import tensorflow",  "tf.config",  "textgenrnn", "gpt_2_simple",
+    "mask_rcnn",    "stellargraph",       "deeplabcut", "autokeras",  "report_tensor_allocations",
+    "bfc_allocator"};
 constexpr std::array<std::string_view, 8> kJax = {"jaxlib", "jax.",      "pi0_",     "maxtext",
                                                   "t5x",    "alphafold", "levanter", "import jax"};
 
@@ -33,7 +35,7 @@ constexpr std::array<std::string_view, 12> kProgram = {"train",    "epoch",     
                                                        "fine-tun", "inference", "训练",  "微调",
                                                        "推理",     "学習",      "推論",  "ファインチューニング"};
 constexpr std::string_view kHostMemory =
-    "cpu内存|cpu 内存|cpu memory|cpu ram|host memory|system ram|system memory|main "
+    "cpu内存|cpu 内存|cpu memory|cpu ram|process memory|host memory|system ram|system memory|main "
     "memory|主机内存|系统内存|物理内存|"
     "ram$|メインメモリ|システムメモリ|memoryerror|cannot allocate memory|pcが固ま|データを全部|メモリに載せ|pc "
     "freezes|computer freezes|machine freezes|"

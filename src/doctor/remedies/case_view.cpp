@@ -38,13 +38,21 @@ constexpr FrameMark kFrameMarks[] = {
 
 bool in_identifier(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
+// "0卡" in "3090卡"
+bool continues_a_number(std::string_view text, size_t at) {
+  return at > 0 && std::isdigit(static_cast<unsigned char>(text[at])) != 0 &&
+         std::isdigit(static_cast<unsigned char>(text[at - 1])) != 0;
+}
+
 // A word that is not denied. A key with its value ("cache: true", "cache=true") does not continue another key
 // ("overwrite_cache: true").
 bool stands_there(std::string_view text, std::string_view word) {
   const size_t value = word.find_first_of(":=");
   const bool key = value != std::string_view::npos && value + 1 < word.size() && in_identifier(word.front());
   for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1))
-    if ((!key || at == 0 || !in_identifier(text[at - 1])) && !denied(text, at, at + word.size())) return true;
+    if ((!key || at == 0 || !in_identifier(text[at - 1])) && !continues_a_number(text, at) &&
+        !denied(text, at, at + word.size()))
+      return true;
   return false;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "doctor/remedies/causes.h"
+#include "doctor/remedies/frequency.h"
 #include "doctor/remedies/program_words.h"
 #include "doctor/remedies/rules.h"
 #include "doctor/remedies/situations/conditions.h"
@@ -122,6 +123,29 @@ bool speaks_of_a_language_model(const CaseView& view) {
   return view.shape() || (view.has_job() && !view.job().model.empty()) || speaks_of_texts(view) || view.serving();
 }
 
+// A stage other than a step or a prediction: what usually helps there is another matter.
+bool at_another_stage(const CaseView& view) {
+  for (const std::string_view phase : {"eval", "load", "checkpoint_save"})
+    if (view.phase(phase)) return true;
+  for (const ToldStage stage : {ToldStage::evaluation, ToldStage::saving, ToldStage::resuming, ToldStage::merging,
+                                ToldStage::quantising, ToldStage::converting, ToldStage::building, ToldStage::loading})
+    if (!view.story().at(stage).empty()) return true;
+  return false;
+}
+
+// The kind of thread that the case belongs to, where the remedies of that kind are known.
+std::optional<ThreadKind> kind_of(const CaseView& view) {
+  if (view.has_job() || !view.message() || at_another_stage(view)) return std::nullopt;
+  if (view.pool() == Pool::host) return ThreadKind::host;
+  if (view.pool() != Pool::device) return std::nullopt;
+  if (view.foreign_framework())
+    return view.framework() == "tensorflow" ? std::optional(ThreadKind::tensorflow) : std::nullopt;
+  const bool own = unknown_program(view) && view.reinforcement_library().empty() && view.inference_word().empty() &&
+                   !speaks_of_diffusion(view) && !speaks_of_texts(view) &&
+                   speech_word(view.incident().log_text).empty();
+  return own ? std::optional(ThreadKind::own_program) : std::nullopt;
+}
+
 // The situations, with those of their remedies that are offered.
 std::vector<SeenSituation> recorded(const std::vector<Seen>& seen, const std::vector<Remedy>& remedies) {
   std::vector<SeenSituation> records;
@@ -165,6 +189,7 @@ Diagnosis diagnose(const Case& incident, const Estimator& estimator) {
     diagnosis.doubt = view.doubt_after(diagnosis.set_changes);
   order(diagnosis, findings.remedies);
   name_surest(diagnosis, findings.remedies);
+  if (const std::optional<ThreadKind> kind = kind_of(view)) place_the_frequent(*kind, findings.remedies);
   diagnosis.remedies = std::move(findings.remedies);
   diagnosis.situations = recorded(seen, diagnosis.remedies);
   return diagnosis;

@@ -128,7 +128,7 @@ bool lowered_in_vain(std::string_view sentence) {
   const std::string text = without_words(sentence, kOtherBatch);
   if (any_word(text, kBatch).empty() || text.find("file \"") != std::string::npos) return false;
   if (says_not_the_matter(text, kBatch)) return true;
-  if (!says_in_vain(text)) return false;
+  if (!says_in_vain(text) && !says_attempted(text)) return false;
   return !any_word(text, kLowered).empty() || (!any_word(text, kEven).empty() && names_few_rows(text));
 }
 

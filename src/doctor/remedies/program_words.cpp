@@ -35,7 +35,8 @@ std::string_view plain_inference(const std::string& log, const std::string& setu
 std::string_view named_framework(const std::string& log, const std::string& setup) {
   constexpr std::string_view kTorch = "torch|transformers|accelerate|deepspeed|diffusers|lightning";
   constexpr std::string_view kPaddle = "paddle|ppocr|ppyolo|doc/imgs";
-  constexpr std::string_view kTensorflow = "tensorflow|keras|tf.|model.fit(";
+  constexpr std::string_view kTensorflow =
+      "tensorflow|keras|tf.|model.fit(|report_tensor_allocations|bfc_allocator|allocator gpu_0_bfc|tf1|tf2";
   for (const std::string* text : {&log, &setup})
     if (!any_word(*text, kTorch).empty() || text->find("pytorch") != std::string::npos) return {};
   for (const std::string* text : {&log, &setup}) {

@@ -58,6 +58,7 @@ struct Remedy {
   bool one_try = false;       // may serve the failed request, but not the next one
   std::string why;
   bool tried = false;             // somebody did so already, by the log, and it did not help
+  bool attempted = false;         // the same, or somebody went a part of the way
   double evidence = 0;            // how strongly the inputs support it, 0 to 1: see situations/situation.h
   double cost = 0;                // effort, time and accuracy as one number: see cost_of
   double extra_cost = 0;          // accuracy cost above that of the technique's record

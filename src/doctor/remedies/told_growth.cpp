@@ -39,6 +39,12 @@ constexpr std::string_view kGrowing =
     "増加し続け|増加していく|keeps on increasing|keeps going up|goes up with|goes up every|goes up each|rapidly "
     "increasing|starts increasing|keep growing|keep increasing|grows with|grows until|increases until|increases "
     "with|increases every|increases over";
+// These may compare two settings: they tell of growth beside a word for time only.
+constexpr std::string_view kMayCompare = "usage increases|memory increases|consumption increases";
+constexpr std::string_view kTime =
+    "every|each|over time|as "
+    "time|until|till|step|epoch|iter|batch|gradual|slow|continu|constant|steadi|steady|during|per "
+    "|after|while|keep|progress|when i train|in training|随|逐|每";
 constexpr std::string_view kOfMemory =
     "memory|vram|ram$|gpu|usage|consum|leak|oom$|显存|内存|顯存|記憶體|占用|メモリ|使用量";
 
@@ -134,6 +140,7 @@ std::string_view growing_in(std::string_view text) {
     const bool code = sentence.find("file \"") != std::string_view::npos;
     if (!code && (here || of_memory) && any_word(sentence, kSteady).empty())
       found = affirmed_word(without_words(sentence, kOthers), kGrowing);
+    if (!any_word(found, kMayCompare).empty() && any_word(sentence, kTime).empty()) found = {};
     of_memory = here;
     return !found.empty();
   });

@@ -9,6 +9,7 @@ namespace headroom::doctor {
 namespace {
 
 bool letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
+bool digit_char(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
 // "evaluat" is the stem of evaluate, evaluating, evaluation.
 struct StageWords {
@@ -117,7 +118,8 @@ constexpr std::string_view kKilled =
     "kill|sigkill|被kill|被系统kill|被自动kill|kill掉|kill了|kill死|杀死|杀掉|被杀|强制终止|"
     "被终止|強制終了|killされ|キルされ|exit code 137|退出码137|退出码 137|exit code -9|signal 9|code 137|exit "
     "137|exited (137)|out of memory "
-    "handler|セッションがクラッシュ|session crashed|会话崩溃|kernel appears to have died|kernel died|kernel "
+    "handler|abruptly died|died unexpectedly|セッションがクラッシュ|session crashed|会话崩溃|kernel appears to have "
+    "died|kernel died|kernel "
     "dies|kernel has died|kernel crashed|"
     "kernel crashes|内核挂掉|内核崩溃|内核已挂|内核死|カーネルが落|カーネルが停止|カーネルが死";
 constexpr std::string_view kWentWell =
@@ -169,6 +171,20 @@ std::string_view stage_in_any(const std::vector<std::string_view>& sentences, To
   return {};
 }
 
+// The first line of a post is its title: where it says that memory ran out, and in which of the two, that is the
+// matter, whatever follows.
+ToldTask task_of_title(std::string_view log) {
+  constexpr size_t kLongest = 200;
+  const size_t end = log.find('\n');
+  if (end == std::string_view::npos || end > kLongest) return ToldTask::unknown;
+  const std::string_view title = log.substr(0, end);
+  if (title.find("file \"") != std::string_view::npos || !ran_out(title)) return ToldTask::unknown;
+  const bool trains = !stage_in(title, words_of(ToldStage::training)).empty(),
+             predicts = !stage_in(title, words_of(ToldStage::prediction)).empty();
+  if (trains == predicts) return ToldTask::unknown;
+  return trains ? ToldTask::training : ToldTask::prediction;
+}
+
 ToldTask task_of(std::string_view log, const std::vector<std::string_view>& failing) {
   for (const ToldStage reworks : {ToldStage::merging, ToldStage::quantising, ToldStage::converting})
     if (!stage_in_any(failing, reworks).empty()) return ToldTask::prediction;
@@ -178,6 +194,7 @@ ToldTask task_of(std::string_view log, const std::vector<std::string_view>& fail
   };
   const bool trains = speaks_of(ToldStage::training), predicts = speaks_of(ToldStage::prediction);
   if (!trains || !predicts) return trains ? ToldTask::training : predicts ? ToldTask::prediction : ToldTask::unknown;
+  if (const ToldTask title = task_of_title(log); title != ToldTask::unknown) return title;
   // Of both: what failed.
   const bool failed =
       stage_in_any(failing, ToldStage::training).empty() && !stage_in_any(failing, ToldStage::prediction).empty();
@@ -261,7 +278,8 @@ size_t find_word(std::string_view log, std::string_view word, size_t from) {
   const bool whole = word.ends_with('$');
   if (whole) word.remove_suffix(1);
   for (size_t at = log.find(word, from); at != std::string_view::npos; at = log.find(word, at + 1)) {
-    const bool begins = at == 0 || !letter(word.front()) || !letter(log[at - 1]);
+    const bool begins = at == 0 || ((!letter(word.front()) || !letter(log[at - 1])) &&
+                                    (!digit_char(word.front()) || !digit_char(log[at - 1])));
     const size_t end = at + word.size();
     if (begins && !(whole && end < log.size() && letter(log[end]))) return at;
   }

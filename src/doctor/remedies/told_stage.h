@@ -9,7 +9,8 @@ namespace headroom::doctor {
 
 // `log` is in lower case in all of these functions.
 
-// The offset of `word`, at `from` or later, where it does not continue another word ("eval" is not in "retrieval");
+// The offset of `word`, at `from` or later, where it does not continue another word or number ("eval" is not in
+// "retrieval", "0卡" not in "3090卡");
 // npos if there is none. A word with '$' at its end must end there too ("oom$" is not in "oomph").
 size_t find_word(std::string_view log, std::string_view word, size_t from = 0);
 // The first of the words, separated by '|', that stands there so, as a part of `words`; empty where none does.

@@ -12,6 +12,9 @@ namespace headroom::doctor {
 // Whether a sentence of the log names what the technique does, and it or the next one says that it did not help.
 bool tried_in_vain(std::string_view log, std::string_view technique);
 
+// Whether the sentence says that somebody did something already ("I tried", "even with", "已经"), and neither asks
+// about it nor says that it went well. A post is written because memory still runs out.
+bool says_attempted(std::string_view sentence);
 // Whether the sentence says that something did not help ("still", "no luck", "還是").
 bool says_in_vain(std::string_view sentence);
 // Whether the sentence says that what the words name is not to blame ("it is not the batch size",

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "doctor/remedies/log_job.h"
+#include "doctor/remedies/program_words.h"
 
 namespace headroom::doctor {
 namespace {
@@ -64,6 +65,24 @@ bool speaks_of_diffusion(const CaseView& view) {
   return !view.log_says(kWords).empty() || !view.setup_says(kWords).empty();
 }
 
+bool speaks_of_images(const CaseView& view) {
+  constexpr std::string_view kImages =
+      "image|picture|photo|pixel|resolution|video|720p|1080p|crop|conv2d|conv3d|unet|resnet|yolo|segmentation|"
+      "detectron|"
+      "mmdet|mmseg|vision|-vl|llava|internvl|minicpm-v|vlm$|multimodal|imgsz|img_size|voxel|point "
+      "cloud|图像|图片|图文|多模态|分辨率|视频|画像|動画|解像度";
+  constexpr std::string_view kOthers =
+      "docker image|container image|base image|segmentation fault|any resolution|a resolution to|a resolution for|no "
+      "resolution|resolution to this";
+  if (speaks_of_diffusion(view)) return true;
+  return !any_word(without_words(view.incident().log_text, kOthers), kImages).empty() ||
+         !any_word(view.incident().setup_text, kImages).empty();
+}
+
+bool images_alone(const CaseView& view) {
+  return speaks_of_images(view) && !speaks_of_texts(view) && speech_word(view.incident().log_text).empty();
+}
+
 bool speaks_of_prediction(const CaseView& view) {
   return view.phase("inference") || view.phase("eval") || !view.log_says(kStageOfPrediction).empty() ||
          told_at(view, ToldStage::evaluation).weight > 0;
@@ -79,6 +98,10 @@ Evidence told_at(const CaseView& view, ToldStage stage) {
   const std::string_view word = view.story().at(stage);
   if (word.empty()) return {};
   return {0.9, fmt::format("`{}`, where the log says that it failed", word)};
+}
+
+bool told_beside_the_steps(const CaseView& view) {
+  return told_at(view, ToldStage::evaluation).weight > 0 || told_at(view, ToldStage::saving).weight > 0;
 }
 
 std::optional<int64_t> steps_done(const CaseView& view) {

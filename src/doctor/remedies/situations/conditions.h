@@ -24,6 +24,11 @@ bool several_gpus(const CaseView& view);
 bool speaks_of_texts(const CaseView& view);
 // The log or the configuration shows a pipeline for images or videos.
 bool speaks_of_diffusion(const CaseView& view);
+// The log or the configuration shows images, volumes or videos; images_alone: and neither texts nor recordings.
+bool speaks_of_images(const CaseView& view);
+bool images_alone(const CaseView& view);
+// The share of the one device of a server that its weights take; absent where either size is unknown.
+std::optional<double> share_of_weights(const CaseView& view);
 // The log says that it failed during prediction, outside training.
 bool speaks_of_prediction(const CaseView& view);
 
@@ -31,6 +36,8 @@ bool speaks_of_prediction(const CaseView& view);
 std::string_view beginning(const CaseView& view);
 // The log says in words that it failed at this stage, and no frames show another.
 Evidence told_at(const CaseView& view, ToldStage stage);
+// The log says in words that it failed while evaluating or saving: the training step is not to blame.
+bool told_beside_the_steps(const CaseView& view);
 
 // Words with which people say so.
 inline constexpr std::string_view kStageOfPrediction =

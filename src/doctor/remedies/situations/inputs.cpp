@@ -56,6 +56,30 @@ bool training_on_packs(const CaseView& view) {
   return language_training(view) && view.job().batch.packing.value_or(false);
 }
 bool training_on_rows(const CaseView& view) { return language_training(view) && !training_on_packs(view); }
+bool training_on_texts(const CaseView& view) { return language_training(view) && !images_alone(view); }
+
+// A post that speaks of how large its images, videos or point clouds are.
+bool of_sized_inputs(const CaseView& view) {
+  return on_device(view) && !view.serving() && view.reinforcement_library().empty() && images_alone(view) &&
+         !speaks_of_diffusion(view) && view.message() && !told_beside_the_steps(view);
+}
+Evidence size_is_told(const CaseView& view) {
+  constexpr std::string_view kSizes =
+      "resolution|720p|1080p|1440p|2160p|480p| 2k$| 4k$| 8k$|1920x|1920*|2048x|2048*|1024x|1024*|4096x|image "
+      "size|image "
+      "sizes|size of the image|large image|big image|high-res|huge image|larger image|input size|number of frames|"
+      "number of points|分辨率|大图|尺寸|图片很大|帧数|解像度|画像サイズ";
+  constexpr std::string_view kNoSize =
+      "any resolution|a resolution to|a resolution for|no resolution|resolution to this";
+  Evidence told;
+  each_sentence(beginning(view), [&](std::string_view sentence) {
+    const bool code = sentence.find("file \"") != std::string_view::npos;
+    const std::string_view size = code ? std::string_view() : affirmed_word(without_words(sentence, kNoSize), kSizes);
+    if (!size.empty()) told = {0.74, fmt::format("`{}` in the post", size)};
+    return told.weight > 0;
+  });
+  return told;
+}
 
 // A network that upscales images and is not itself being trained.
 bool enlarging(const CaseView& view) {
@@ -264,9 +288,16 @@ constexpr Situation kSituations[] = {
        "conv2d|conv3d|conv_transpose|unet|resnet|vgg|deeplab|segmentation|efficientnet|densenet|yolo|mask_rcnn|"
        "faster_rcnn|upsample|interpolate|max_pool|batch_norm|torchvision|mmdet|mmseg|detectron|nnunet|voxel"}},
      {{"micro-batch"}, {"input-size"}, {"no-grad"}}},
+    {"size_of_the_inputs",
+     "what the layers keep grows with the area of an image, the frames of a video, the points of a cloud, and with how "
+     "many go through at once",
+     of_sized_inputs,
+     {},
+     {{"input-size"}, {"micro-batch"}},
+     size_is_told},
     {"longer_batch_later",
      "a batch with longer or larger samples came: the peak is that of the longest",
-     language_training,
+     training_on_texts,
      {},
      {{"sequence-length"}, {"micro-batch"}, {"length-buckets"}, {"find-sample"}},
      after_some_time},

@@ -169,4 +169,12 @@ constexpr Situation kSituations[] = {
 
 std::span<const Situation> model_size_situations() { return kSituations; }
 
+std::optional<double> share_of_weights(const CaseView& view) {
+  if (!serving_alone(view)) return std::nullopt;
+  const std::optional<double> device = device_bytes(view);
+  const std::optional<ModelWords> model = model_of(view);
+  if (!device || !model || *device <= 0) return std::nullopt;
+  return model->parameters * model->bits / 8 / *device;
+}
+
 }  // namespace headroom::doctor

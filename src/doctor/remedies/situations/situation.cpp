@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 
 #include "doctor/remedies/log_batch.h"
 #include "doctor/remedies/log_job.h"
 #include "doctor/remedies/posted_numbers.h"
+#include "doctor/remedies/preconditions.h"
 #include "doctor/remedies/program_words.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/tried.h"
@@ -110,66 +112,15 @@ void keep_own_spelling(const CaseView& view, Findings& findings) {
   });
 }
 
-// The log says in words that it failed while evaluating or saving: the training step is not to blame.
+// A stage that the log names in words.
 constexpr double kTold = 0.9;
-bool failed_beside_the_training(const CaseView& view) {
-  return told_at(view, ToldStage::evaluation).weight > 0 || told_at(view, ToldStage::saving).weight > 0;
-}
-bool of_the_step(std::string_view technique) {
-  for (const std::string_view each :
-       {"micro-batch", "auto-batch", "checkpointing", "optimizer-8bit", "activation-offload", "sequence-length",
-        "shorter-pack", "length-buckets", "sequence-chunks", "input-size", "liger", "compile", "chunked-loss",
-        "flash-attention", "mixed-precision", "optimizer-in-backward", "fused-optimizer", "freeze"})
-    if (technique == each) return true;
-  return false;
-}
-// What a failure while saving is not answered with.
-void drop_the_step(const CaseView& view, Findings& findings) {
-  const bool saving = view.phase("checkpoint_save") || told_at(view, ToldStage::saving).weight > 0;
-  if (!view.training() || !saving || view.pool() != Pool::device) return;
-  drop(findings, [](const Remedy& remedy) -> std::string {
-    return of_the_step(remedy.name) ? "it failed while it saved: the steps fit" : "";
-  });
-}
-
-// Nor is one while weights are loaded: no step was reached. Of a job with an estimate the figures decide.
-bool after_the_load(std::string_view technique) {
-  for (const std::string_view each :
-       {"adafactor", "lion", "sgd", "paged-optimizer", "offload-optimizer", "half-weights", "lora", "no-grad",
-        "eval-batch", "eval-accumulation", "detach-history", "find-sample", "set-to-none", "bucket-view"})
-    if (technique == each) return true;
-  return of_the_step(technique);
-}
-bool while_loading(const std::vector<Seen>& seen) {
-  return std::any_of(seen.begin(), seen.end(), [](const Seen& one) {
-    return one.situation->name == "model_does_not_load" || one.situation->name == "little_of_the_device_while_loading";
-  });
-}
-void drop_what_follows_the_load(const CaseView& view, const std::vector<Seen>& seen, Findings& findings) {
-  if (view.serving() || view.incident().estimate || !while_loading(seen)) return;
-  drop(findings, [](const Remedy& remedy) -> std::string {
-    return after_the_load(remedy.name) ? "weights were being loaded: no step was reached" : "";
-  });
-}
+bool of_the_step(std::string_view technique) { return holds_fact(presupposed_by(technique), Fact::step_failed); }
 
 // The framework that the log names, also where no device message does.
 std::string_view other_framework(const CaseView& view) {
   if (view.has_job()) return {};
   if (!view.other_program().name.empty()) return view.other_program().name;
   return named_framework(view.incident().log_text, view.incident().setup_text);
-}
-// Code of PyTorch does not help a program of another framework, nor does what PyTorch 1 lacks.
-void drop_what_it_lacks(const CaseView& view, Findings& findings) {
-  const std::string_view other = other_framework(view);
-  const Version& stated = view.incident().software.torch;
-  const bool before = stated.major > 0 ? stated.major < 2 : prints_torch_1(view.incident().log_text);
-  drop(findings, [&](const Remedy& remedy) -> std::string {
-    if (!other.empty() && written_for_pytorch(remedy.set))
-      return fmt::format("the log is of {}, not of PyTorch", other);
-    const bool newer = before && remedy.set.find("scaled_dot_product_attention") != std::string::npos &&
-                       remedy.set.find("xformers") == std::string::npos;
-    return newer ? "PyTorch has this function since 2.0" : "";
-  });
 }
 
 // Nothing shows PyTorch: no word of it, and neither a language nor a diffusion model, which nearly always run on it.
@@ -208,6 +159,17 @@ void drop_other_code(const CaseView& view, std::vector<Seen>& seen) {
   });
 }
 
+// A server's smaller share must still hold its weights.
+std::string below_the_weights(const CaseView& view, const Remedy& remedy) {
+  const std::optional<double> weights = share_of_weights(view);
+  const size_t at = remedy.set.find_first_of("0123456789");
+  const bool of_the_device = !any_word(remedy.set, "gpu-memory-utilization|gpu_memory_utilization").empty();
+  if (!weights || !of_the_device || at == std::string::npos) return {};
+  const double share = std::strtod(remedy.set.c_str() + at, nullptr);
+  if (share <= 0 || share >= 1 || share > *weights) return {};
+  return fmt::format("the weights alone take {:.2f} of the device", *weights);
+}
+
 // Advice that only lowers what the post has lower already is left out; other numbers are made smaller than the post's.
 void compare_numbers(const CaseView& view, Findings& findings) {
   const std::string post = view.incident().setup_text + "\n" + view.incident().log_text;
@@ -217,20 +179,11 @@ void compare_numbers(const CaseView& view, Findings& findings) {
     if (remedy.saves_bytes || (compared && !remedy.settings.empty())) return {};
     std::string set = below_posted(remedy.set, post);
     if (set.empty()) return "the post sets the least value already";
-    if (set == remedy.set) return {};
+    if (set != remedy.set) remedy.settings.clear();
     remedy.set = std::move(set);
-    remedy.settings.clear();
     return {};
   });
-}
-
-// A hosted notebook cannot be given swap.
-constexpr std::string_view kHosted = "colab|kaggle";
-void drop_swap_of_notebooks(const CaseView& view, Findings& findings) {
-  if (view.pool() != Pool::host || view.log_says(kHosted).empty()) return;
-  drop(findings, [](const Remedy& remedy) -> std::string {
-    return remedy.name == "more-swap" ? "a hosted notebook has no swap to enlarge" : "";
-  });
+  drop(findings, [&](const Remedy& remedy) { return below_the_weights(view, remedy); });
 }
 
 // What a command line of Windows calls "export".
@@ -239,15 +192,6 @@ void spell_for_windows(const CaseView& view, Findings& findings) {
   if (view.log_says("c:\\|d:\\|e:\\|\\users\\|windows|win10|win11").empty() || !view.log_says("wsl").empty()) return;
   for (Remedy& remedy : findings.remedies)
     if (remedy.set.starts_with(kExport)) remedy.set.replace(0, kExport.size(), "set ");
-}
-
-// A batch of one is not halved.
-void drop_half_of_one(const CaseView& view, Findings& findings) {
-  if (view.job().batch.micro.value_or(0) != 1) return;
-  drop(findings, [](const Remedy& remedy) -> std::string {
-    const bool half = remedy.name == "micro-batch" && remedy.set.find("half") != std::string::npos;
-    return half ? "the batch is 1 already" : "";
-  });
 }
 
 // Whether the advice is for the view's system and not yet in use.
@@ -261,26 +205,10 @@ bool meant_for(const Advice& advice, const CaseView& view) {
 // Of texts the input's size is their length.
 constexpr std::string_view kShorterTexts = "shorter texts: half of max_length (max_seq_length)";
 bool of_texts(const CaseView& view, const Advice& advice) {
-  return advice.technique == "input-size" && advice.set.empty() && speaks_of_texts(view);
-}
-
-// Whether anything in the log tells of a training, or of the data that one loads.
-bool says_training(const CaseView& view) {
-  return !view.log_says("train|finetun|fine-tun|fine tun|epoch|backward|optimizer|loss|iter|训练|微调|学習|訓練")
-              .empty();
-}
-bool says_loading(const CaseView& view) {
-  return says_training(view) || !view.setup_says("train|loader|worker|dataset").empty() ||
-         !view.log_says("loader|worker|batch|dataset|data set|num_|shm|shared|数据|データ|preprocess").empty();
-}
-// Workers of a loader are not advice for a container that shows neither.
-void drop_loaders(const CaseView& view, Findings& findings) {
-  if (view.has_job() || view.pool() != Pool::host || says_loading(view)) return;
-  if (view.log_says("exited with code|docker|container|failed to solve:|executor failed running").empty()) return;
-  drop(findings, [](const Remedy& remedy) -> std::string {
-    const bool loader = remedy.name == "fewer-workers" && remedy.set.starts_with("DataLoader(");
-    return loader ? "nothing shows that a loader works there" : "";
-  });
+  if (advice.technique != "input-size" || !speaks_of_texts(view)) return false;
+  constexpr std::string_view kNoImages =
+      "text|token|prompt|length|context|answer|histor|segment|clip|slice|record|audio|chunk|piece|duration";
+  return advice.set.empty() || (!speaks_of_images(view) && any_word(advice.set, kNoImages).empty());
 }
 
 // Steps of an optimizer are named where something shows a training, not where it is only assumed, nor beside words
@@ -382,7 +310,7 @@ std::vector<Seen> seen_situations(const CaseView& view) {
 
 void advise(const CaseView& view, const std::vector<Seen>& seen, Findings& findings) {
   const std::set<std::string_view> in_vain = tried_of(view, seen, findings);
-  const bool elsewhere = failed_beside_the_training(view);
+  const bool elsewhere = told_beside_the_steps(view);
   for (const Seen& one : seen) {
     std::vector<std::string_view> given;
     for (const Advice& advice : one.situation->advice()) {
@@ -395,19 +323,19 @@ void advise(const CaseView& view, const std::vector<Seen>& seen, Findings& findi
       given.push_back(advice.technique);
     }
   }
-  for (Remedy& remedy : findings.remedies)
-    remedy.tried = in_vain.contains(remedy.set == kShorterTexts ? "sequence-length" : remedy.name) &&
-                   (remedy.name != "micro-batch" || smallest_batch_failed(view.incident().log_text));
+  for (Remedy& remedy : findings.remedies) {
+    remedy.attempted = in_vain.contains(remedy.set == kShorterTexts ? "sequence-length" : remedy.name);
+    remedy.tried =
+        remedy.attempted && (remedy.name != "micro-batch" || smallest_batch_failed(view.incident().log_text));
+  }
   keep_own_spelling(view, findings);
-  drop_the_step(view, findings);
-  drop_what_follows_the_load(view, seen, findings);
-  drop_what_it_lacks(view, findings);
+  const Facts facts(view, seen);
+  check_preconditions(facts, findings);
   name_no_steps(view, findings);
   drop_unshown_pytorch(view, findings);
   compare_numbers(view, findings);
-  drop_half_of_one(view, findings);
-  drop_loaders(view, findings);
-  drop_swap_of_notebooks(view, findings);
+  check_preconditions(facts, findings);  // of the words that have changed
+  say_conditions(facts, findings);
   spell_for_windows(view, findings);
 }
 

@@ -1,0 +1,130 @@
+#include "doctor/remedies/facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "doctor/remedies/log_job.h"
+#include "doctor/remedies/program_words.h"
+#include "doctor/remedies/situations/conditions.h"
+#include "doctor/remedies/which_program.h"
+
+namespace headroom::doctor {
+namespace {
+
+FactShown open_fact() { return {}; }
+FactShown shown_fact() { return {Shown::yes, {}}; }
+FactShown denied_fact(std::string against) { return {Shown::no, std::move(against)}; }
+
+bool in_a_step(const CaseView& view) {
+  return view.phase("backward") || view.phase("optimizer_step") || view.phase("optimizer_init") ||
+         view.phase("training");
+}
+
+FactShown shown_training(const CaseView& view) {
+  if (view.serving()) return denied_fact("a server trains nothing");
+  if (in_a_step(view)) return shown_fact();
+  if (view.has_job()) return view.training() ? shown_fact() : denied_fact("the program only predicts");
+  if (!view.inference_word().empty())
+    return denied_fact(fmt::format("`{}`: the program only predicts", view.inference_word()));
+  return says_training(view) || view.story().task == ToldTask::training ? shown_fact() : open_fact();
+}
+
+FactShown shown_prediction(const CaseView& view) {
+  if (in_a_step(view)) return denied_fact("it failed in a step of the training");
+  if (!view.training() || view.phase("eval") || view.phase("inference") || speaks_of_prediction(view))
+    return shown_fact();
+  return open_fact();
+}
+
+bool while_weights_load(const std::vector<Seen>& seen) {
+  return std::any_of(seen.begin(), seen.end(), [](const Seen& one) {
+    return one.situation->name == "model_does_not_load" || one.situation->name == "little_of_the_device_while_loading";
+  });
+}
+// Of a job with an estimate the figures decide.
+FactShown shown_weights_loaded(const CaseView& view, const std::vector<Seen>& seen) {
+  if (in_a_step(view)) return shown_fact();
+  if (view.serving() || view.incident().estimate || !while_weights_load(seen)) return open_fact();
+  return denied_fact("weights were being loaded: no step was reached");
+}
+
+FactShown shown_step_failed(const CaseView& view) {
+  if (!view.training() || view.pool() != Pool::device) return open_fact();
+  const bool saving = view.phase("checkpoint_save") || told_at(view, ToldStage::saving).weight > 0;
+  return saving ? denied_fact("it failed while it saved: the steps fit") : open_fact();
+}
+
+FactShown shown_several_rows(const CaseView& view) {
+  const int64_t rows = view.job().batch.micro.value_or(0);
+  if (rows == 1) return denied_fact("the batch is 1 already");
+  return rows > 1 ? shown_fact() : open_fact();
+}
+
+bool says_loading(const CaseView& view) {
+  return says_training(view) || !view.setup_says("train|loader|worker|dataset").empty() ||
+         !view.log_says("loader|worker|batch|dataset|data set|num_|shm|shared|数据|データ|preprocess").empty();
+}
+FactShown shown_loader(const CaseView& view) {
+  if (view.has_job() || view.pool() != Pool::host || says_loading(view)) return open_fact();
+  if (view.log_says("exited with code|docker|container|failed to solve:|executor failed running").empty())
+    return open_fact();
+  return denied_fact("nothing shows that a loader works there");
+}
+
+FactShown shown_swap(const CaseView& view) {
+  if (view.pool() != Pool::host) return open_fact();
+  if (!view.log_says("colab|kaggle").empty()) return denied_fact("a hosted notebook has no swap to enlarge");
+  if (!view.log_says("oomkilled|kubernetes|kubectl|kubeflow").empty())
+    return denied_fact("a pod's limit does not grow with swap");
+  return open_fact();
+}
+
+FactShown shown_images(const CaseView& view) {
+  if (speaks_of_images(view)) return shown_fact();
+  return view.has_job() || !speaks_of_texts(view) ? open_fact() : denied_fact("the inputs are texts");
+}
+
+FactShown shown_texts(const CaseView& view) {
+  if (view.has_job() || speaks_of_texts(view)) return shown_fact();
+  return images_alone(view) ? denied_fact("the inputs are images") : open_fact();
+}
+
+// The framework that the log names, also where no device message does.
+FactShown shown_pytorch(const CaseView& view) {
+  if (view.has_job()) return open_fact();
+  const OtherProgram& program = view.other_program();
+  const std::string_view other =
+      program.name.empty() ? named_framework(view.incident().log_text, view.incident().setup_text) : program.name;
+  return other.empty() ? open_fact() : denied_fact(fmt::format("the log is of {}, not of PyTorch", other));
+}
+
+FactShown shown_pytorch_2(const CaseView& view) {
+  const Version& stated = view.incident().software.torch;
+  const bool before = stated.major > 0 ? stated.major < 2 : prints_torch_1(view.incident().log_text);
+  return before ? denied_fact("PyTorch has this function since 2.0") : open_fact();
+}
+
+}  // namespace
+
+bool says_training(const CaseView& view) {
+  return !view.log_says("train|finetun|fine-tun|fine tun|epoch|backward|optimizer|loss|iter|训练|微调|学習|訓練")
+              .empty();
+}
+
+Facts::Facts(const CaseView& view, const std::vector<Seen>& seen) {
+  const auto set = [&](Fact fact, FactShown shown) { all_[static_cast<size_t>(fact)] = std::move(shown); };
+  set(Fact::training, shown_training(view));
+  set(Fact::prediction, shown_prediction(view));
+  set(Fact::weights_loaded, shown_weights_loaded(view, seen));
+  set(Fact::step_failed, shown_step_failed(view));
+  set(Fact::several_rows, shown_several_rows(view));
+  set(Fact::loader, shown_loader(view));
+  set(Fact::swap_can_grow, shown_swap(view));
+  set(Fact::images, shown_images(view));
+  set(Fact::texts, shown_texts(view));
+  set(Fact::pytorch, shown_pytorch(view));
+  set(Fact::pytorch_2, shown_pytorch_2(view));
+}
+
+}  // namespace headroom::doctor
