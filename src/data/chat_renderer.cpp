@@ -70,8 +70,8 @@ std::string up_to_last(std::string rendered, const std::string& last, const RowP
 // One row's values, and the renderings of its first messages.
 class ChatRenderer::Conversation {
  public:
-  Conversation(const ChatRenderer& renderer, const Row& row, const RowPlace& place)
-      : renderer_(renderer), place_(place), budget_(row_limits(renderer.memory_bytes_)) {
+  Conversation(const ChatRenderer& renderer, const Row& row, const RowPlace& place, const std::tm& now)
+      : renderer_(renderer), place_(place), now_(now), budget_(row_limits(renderer.memory_bytes_)) {
     messages_ = chat_value(row, row.messages, place, budget_);
     if (!row.tools.empty()) tools_ = chat_value(row, row.tools, place, budget_);
     assistant_ = speakers_of(messages_.list(), place);
@@ -103,7 +103,7 @@ class ChatRenderer::Conversation {
     jinja::Budget budget(limits);
     try {
       const jinja::Value variables = variables_of(count, add_generation_prompt);
-      jinja::Rendered rendered = renderer_.chat_.made.render(variables.dict(), renderer_.now_, budget);
+      jinja::Rendered rendered = renderer_.chat_.made.render(variables.dict(), now_, budget);
       steps_ += budget.steps();
       return rendered;
     } catch (const jinja::Refusal& refusal) {
@@ -138,7 +138,8 @@ class ChatRenderer::Conversation {
   }
 
   const ChatRenderer& renderer_;
-  const RowPlace& place_;
+  const RowPlace place_;
+  const std::tm now_;
   jinja::Budget budget_;
   jinja::Value messages_, tools_, arguments_;
   std::vector<bool> assistant_;
@@ -175,7 +176,7 @@ std::string ChatRenderer::render_prompt(std::string_view messages, const PromptF
   const RowPart arguments = part(form.arguments);
   const RowBytes bytes{text};
   row.bytes = &bytes;
-  Conversation conversation(*this, row, {source});
+  Conversation conversation(*this, row, {source}, local_now());
   if (!form.arguments.empty()) conversation.set_arguments(row, arguments);
   const size_t all = conversation.assistant().size();
   if (!form.goes_on) return conversation.render(all, form.opens_answer).text;
@@ -183,7 +184,7 @@ std::string ChatRenderer::render_prompt(std::string_view messages, const PromptF
 }
 
 ScoredText ChatRenderer::render(const Row& row, const RowPlace& place) const {
-  Conversation conversation(*this, row, place);
+  Conversation conversation(*this, row, place, now_);
   const std::vector<bool>& assistant = conversation.assistant();
   if (assistant.empty()) return {};
   jinja::Rendered whole = conversation.render(assistant.size(), false);

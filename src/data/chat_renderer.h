@@ -41,8 +41,9 @@ class ChatRenderer {
   static constexpr int64_t kLeastBytes = int64_t{4} << 20;
   static constexpr int64_t kHeapPerTextByte = 16;
 
-  // Loads the template as load_chat_template() does. strftime_now() gives the time of construction. render() holds at
-  // most `memory_bytes` of heap at once, its result included, and refuses what needs more.
+  // Loads the template as load_chat_template() does. strftime_now() gives the time of construction in render(), so that
+  // all rows of a data set have the same, and the present time in render_prompt(). Both hold at most `memory_bytes` of
+  // heap at once, the result included, and refuse what needs more.
   ChatRenderer(const std::filesystem::path& tokenizer_folder, const Tokenizer& tokenizer,
                int64_t memory_bytes = kMostBytes);
 

@@ -1,6 +1,9 @@
 // Rows of {"messages"}: ids and labels as computed by jinja2 and Python, and refusals.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "../data_files/data_files.h"
 #include "../formats/expect_error.h"
 #include "../formats/temporary_directory.h"
@@ -105,10 +108,36 @@ TEST_F(Chat, PromptsAreForms) {
   EXPECT_EQ(text({false, true}), "plain|user:hi;assistant: Once upon ");
   EXPECT_EQ(text({true, false, {}, R"({"mode":"brief","messages_of":3})"}),
             "brief|user:hi;assistant: Once upon ;assistant:");
-  expect_error(ErrorKind::format, "not an object", [&] { text({true, false, {}, "[1]"}); });
+  expect_error(ErrorKind::format, "messages: the template's arguments are not an object", [&] {
+    text({true, false, {}, "[1]"});
+  });
   expect_error(ErrorKind::format, "no text to continue", [&] {
     renderer.render_prompt(R"([{"role":"assistant","content":""}])", {false, true}, "messages");
   });
+}
+
+TEST_F(Chat, RefusedPromptsNameTheirSource) {
+  config({{"chat_template", "{{ raise_exception(why) }}"}});
+  const ChatRenderer renderer(directory_.path(), tokenizer_);
+  const std::string at = "messages: " + (directory_ / "tokenizer_config.json").string() + ": chat template:1: ";
+  for (const char* why : {"never", "a reason that is longer than any text that is kept in place"}) {
+    const std::string arguments = OrderedJson{{"why", why}}.dump();
+    expect_error(ErrorKind::format, at + "the template refuses the conversation: " + why, [&] {
+      renderer.render_prompt("[]", {true, false, {}, arguments}, "messages");
+    });
+  }
+}
+
+// A server renders prompts for days; their dates are those of the requests.
+TEST_F(Chat, PromptsHaveThePresentTime) {
+  config({{"chat_template", "{{ strftime_now('%X') }}"}});
+  const ChatRenderer renderer(directory_.path(), tokenizer_);
+  const auto text = [&] { return renderer.render_prompt("[]", {}, "messages"); };
+  const std::string first = text();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (text() == first && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_NE(text(), first);
 }
 
 // If the template shows the last message trimmed, or not at all.
