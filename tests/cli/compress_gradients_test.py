@@ -71,10 +71,10 @@ class CompressGradients(Runs, ProgramTest):
     def test_the_first_loss_is_the_same_and_the_others_are_close(self):
         """A gradient of n micro-batches is rounded n times by at most 2^-9 of its sum so far; the losses of six steps of Adam differ less
         than 0.01 from those of about 5.5 to 3."""
-        for options in ((*TWO, "--lora-r", "4"), (*TWO, "--precision", "bf16-mixed"), (*TWO, "--precision", "16-mixed"), (*TWO, "--precision", "bf16-true"),
-                        ("--micro-batch-size", "1"), ("--micro-batch-size", "4"), TWO):
+        for i, options in enumerate(((*TWO, "--lora-r", "4"), (*TWO, "--precision", "bf16-mixed"), (*TWO, "--precision", "16-mixed"),
+                                     (*TWO, "--precision", "bf16-true"), ("--micro-batch-size", "1"), ("--micro-batch-size", "4"), TWO)):
             with self.subTest(options=options):
-                plain, narrow = (self.steps(run, "--max-steps", "6", *options, *more) for run, more in (("plain", ()), ("narrow", ON)))
+                plain, narrow = (self.steps(run, "--max-steps", "6", *options, *more) for run, more in ((f"plain{i}", ()), (f"narrow{i}", ON)))
                 self.assertEqual(plain[0][1], narrow[0][1])
                 self.assertNotEqual(plain[1:], narrow[1:])
                 self.assertAlmostEqual(narrow[0][2] / plain[0][2], 1, delta=2 ** -7)
@@ -98,13 +98,12 @@ class CompressGradients(Runs, ProgramTest):
                 self.assertRegex(done.stderr, r"at (\d+) of \1")
 
     def test_a_resumed_run_is_the_whole_one(self):
-        options = (*TWO, "--save-steps", "2", "--max-steps")
-        whole = self.steps("whole-run", *ON, *options, "4")
-        self.steps("half", *ON, *options, "2")
-        more = ("--resume-from-checkpoint", "true")
-        self.assertEqual(self.steps("half", *ON, *options, "4", *more)[-2:], whole[2:])
+        options = ("--save-steps", "2", "--max-steps")
+        whole = self.steps("whole-run", *TWO, *ON, *options, "4")
+        self.steps("half", *TWO, *ON, *options, "2")
+        self.assertEqual(self.steps("half", *TWO, *ON, *options, "4", "--resume-from-checkpoint", "true")[-2:], whole[2:])
         self.assertEqual(self.weights("half"), self.weights("whole-run"))
-        recorded = self.steps("recorded", *options, "4", "--resume-from-checkpoint", "half/checkpoint-2")  # as the checkpoint says
+        recorded = self.steps("recorded", *options, "4", "--resume-from-checkpoint", "half/checkpoint-2")  # both as the checkpoint says
         self.assertEqual(recorded[-2:], whole[2:])
 
     def test_other_settings_are_refused(self):
@@ -116,10 +115,11 @@ class CompressGradients(Runs, ProgramTest):
 class BelowTheDevice(Runs, DiskTest):
     def test_gradients_on_disk_are_the_same_and_half_as_large(self):
         below = ("--technique", "offload-gradients=disk", *self.disk())
-        for micro_batch in (TWO, ("--micro-batch-size", "4")):
-            with self.subTest(micro_batch=micro_batch):
-                self.assertEqual(self.steps("below", *ON, *micro_batch, *below), self.steps("beside", *ON, *micro_batch))
-                self.assertEqual(self.weights("below"), self.weights("beside"))
+        for rows in ("2", "4"):
+            with self.subTest(micro_batch=rows):
+                options = (*ON, "--micro-batch-size", rows)
+                self.assertEqual(self.steps(f"below{rows}", *options, *below), self.steps(f"beside{rows}", *options))
+                self.assertEqual(self.weights(f"below{rows}"), self.weights(f"beside{rows}"))
         wide, narrow = (self.plan(*TWO, *below, *more)["disk_arena_bytes"] for more in ((), ON))
         self.assertEqual(wide - narrow, 2 * 4 * sum(LAYER))
 
