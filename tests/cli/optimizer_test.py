@@ -31,7 +31,7 @@ OPTIMIZERS = {
     "adagrad": ([], 4),
     "lion_32bit": (["--learning-rate", "3e-4"], 4),
     "sophia": (["--learning-rate", "3e-4"], 8),
-    "sophia-often": (["--optim", "sophia", "--optim-args", "interval=3,rho=1000", "--learning-rate", "3e-4"], 8),
+    "sophia-often": (["--optim", "sophia", "--optim-args", "interval=3,rho=100", "--learning-rate", "0.01"], 8),
     "adamw_bnb_8bit": (["--learning-rate", "1e-3"], lambda shape: moments(shape, 2)),
     "lion_8bit": (["--learning-rate", "3e-4"], lambda shape: moments(shape, 1)),
     "all-in-8-bits": (["--optim", "paged_adamw_8bit", "--optim-args", "min_8bit_size=1", "--learning-rate", "1e-3"],
