@@ -3,6 +3,7 @@
 
 #include "doctor/remedies/causes.h"
 #include "doctor/remedies/frequency.h"
+#include "doctor/remedies/model_words.h"
 #include "doctor/remedies/program_words.h"
 #include "doctor/remedies/rules.h"
 #include "doctor/remedies/situations/conditions.h"
@@ -140,9 +141,10 @@ std::optional<ThreadKind> kind_of(const CaseView& view) {
   if (view.pool() != Pool::device) return std::nullopt;
   if (view.foreign_framework())
     return view.framework() == "tensorflow" ? std::optional(ThreadKind::tensorflow) : std::nullopt;
+  const std::string& log = view.incident().log_text;
   const bool own = unknown_program(view) && view.reinforcement_library().empty() && view.inference_word().empty() &&
-                   !speaks_of_diffusion(view) && !speaks_of_texts(view) &&
-                   speech_word(view.incident().log_text).empty();
+                   !speaks_of_diffusion(view) && !speaks_of_texts(view) && !model_in_words(log) &&
+                   speech_word(log).empty();
   return own ? std::optional(ThreadKind::own_program) : std::nullopt;
 }
 
