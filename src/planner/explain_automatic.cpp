@@ -29,16 +29,16 @@ int64_t batch_bytes(const PlanProgram* program) {
   return bytes;
 }
 
-// The sums of the gradients of all micro-batches. If matrices are summed in a lower tier, those allocated on the device
-// are windows.
+// The sums of the gradients of all micro-batches. What the backward pass allocates are windows or copies of these;
+// where nothing is carried through it, the gradients themselves.
 int64_t accumulator_bytes(const PlanProgram* program) {
-  int64_t below = 0, matrices = 0, others = 0;
+  int64_t carried = 0, inside = 0;
   for_each_call(program, of_kind(OpKind::allocate), [&](const Instruction& call) {
     const Operand& made = result_of(call);
-    if (made.type.dtype != DType::f32) return;
-    (made.tier != Tier::device ? below : made.type.dims.size() >= 2 ? matrices : others) += storage_bytes(made.type);
+    if (made.type.dtype == DType::f64) return;  // sums of losses and of squares
+    (call.stage == Stage::backward ? inside : carried) += storage_bytes(made.type);
   });
-  return others + (below > 0 ? below : matrices);
+  return carried > 0 ? carried : inside;
 }
 
 // The scores of one attention call as a matrix of fp32.
