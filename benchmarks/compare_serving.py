@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 """`headroom serve` beside other servers on one CPU: completed streams a second and peak memory, all inside the same memory cgroup.
 
-Usage: compare_serving.py HEADROOM_BINARY --memory 3GiB [--openvino-python PYTHON] [--vllm-python PYTHON] [--model qwen2.5-0.5b] [--rounds 3]
-A model with random weights in bf16 answers the same requests on every side: token ids as prompts, lengths drawn once, answers of a fixed
+Usage: compare_serving.py HEADROOM_BINARY --memory 3GiB [--openvino-python PYTHON] [--vllm-python PYTHON] [--llama-server PROGRAM]
+       [--model qwen2.5-0.5b] [--weights bf16|q8_0] [--rounds 3]
+A model with random weights answers the same requests on every side: token ids as prompts, lengths drawn once, answers of a fixed
 length (end-of-text tokens ignored), greedy, --streams of them under way at once, the next as soon as one ends.
   headroom   its server, --memory as budget; `headroom bench-serve` beside it asks.
   vLLM       its OpenAI server, with a pool of 1 GiB; the same client.
+  llama.cpp  its llama-server with the GGUF that `headroom quantize` writes, a slot of the same context per stream, without its cache of
+             prompts on the host; the same client.
   OpenVINO   GenAI's ContinuousBatchingPipeline, called in its own process without HTTP (serving_peer_openvino.py): it saves a client's work.
+With --weights q8_0 headroom and llama.cpp serve the same GGUF of 8-bit blocks; the others have none.
 Every side starts in a cgroup of --limit bytes (what the slowest starter needs; a budget is headroom's own bound, the peers' is the
 kernel's alone). Its peak is the largest resident set of its processes, sampled every 20 ms. Sides run in turns, medians over rounds; the ratio is
 within a round. Writes benchmarks/results/compare_serving.json and .md with three rounds or more. Root for the cgroup; standard library only.
@@ -45,6 +49,8 @@ def arguments():
     parser.add_argument('--limit', type=int, default=6 * GIB, help='of every cgroup, bytes')
     parser.add_argument('--openvino-python')
     parser.add_argument('--vllm-python')
+    parser.add_argument('--llama-server')
+    parser.add_argument('--weights', choices=('bf16', 'q8_0'), default='bf16')
     parser.add_argument('--requests', type=int, default=48)
     parser.add_argument('--streams', type=int, default=16)
     parser.add_argument('--rounds', type=int, default=LEAST_ROUNDS)
@@ -53,7 +59,10 @@ def arguments():
     parser.add_argument('--work', default='build/serving')
     parser.add_argument('--results', default=os.path.join(HERE, 'results'))
     parser.add_argument('--name', default='compare_serving')
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.weights != 'bf16' and (options.openvino_python or options.vllm_python):
+        parser.error('OpenVINO and vLLM are compared with bf16')
+    return options
 
 
 class Watched:
@@ -106,6 +115,7 @@ class Comparison:
         self.options = options
         self.work = os.path.abspath(options.work)
         self.model = os.path.join(self.work, 'model')
+        self.gguf = os.path.join(self.work, 'gguf')
         self.rows = os.path.join(self.work, 'requests.jsonl')
 
     def prepare(self):
@@ -114,6 +124,8 @@ class Comparison:
         data = os.path.join(self.options.shared, 'data')
         task.run([self.options.binary, 'init', '--config', os.path.join(data, 'models', self.options.model, 'config.json'), '--tokenizer',
                   os.path.join(data, 'tokenizers', self.options.tokenizer, 'tokenizer.json'), '--dtype', 'bfloat16', '--output-dir', self.model])
+        if self.options.llama_server or self.options.weights != 'bf16':
+            task.run([self.options.binary, 'quantize', '--model', self.model, '--weights', self.options.weights, '--output-dir', self.gguf])
         draw = random.Random(0)
         with open(self.rows, 'w', encoding='utf-8') as out:
             for _ in range(self.options.requests):
@@ -127,10 +139,13 @@ class Comparison:
             found['OpenVINO GenAI'] = self.run_openvino
         if self.options.vllm_python:
             found['vLLM'] = self.run_vllm
+        if self.options.llama_server:
+            found['llama.cpp'] = self.run_llama
         return found
 
     def run_headroom(self):
-        return self.run_server([self.options.binary, 'serve', '--model', self.model, '--memory', self.options.memory, '--precision', 'bf16-true',
+        model = self.model if self.options.weights == 'bf16' else self.gguf
+        return self.run_server([self.options.binary, 'serve', '--model', model, '--memory', self.options.memory, '--precision', 'bf16-true',
                                 '--threads', self.options.threads, '--max-model-len', CONTEXT, '--max-num-seqs', self.options.streams,
                                 '--port', self.options.port, '--quiet'])
 
@@ -138,6 +153,11 @@ class Comparison:
         return self.run_server([self.options.vllm_python, '-m', 'vllm.entrypoints.openai.api_server', '--model', self.model, '--dtype', 'bfloat16', '--max-model-len', CONTEXT, '--max-num-seqs',
                                 self.options.streams, '--no-enable-prefix-caching', '--port', self.options.port],
                                {'VLLM_CPU_KVCACHE_SPACE': '1', 'HF_HUB_OFFLINE': '1', 'VLLM_NO_USAGE_STATS': '1'})
+
+    def run_llama(self):
+        return self.run_server([self.options.llama_server, '--model', os.path.join(self.gguf, 'model.gguf'), '--threads', self.options.threads,
+                                '--parallel', self.options.streams, '--ctx-size', CONTEXT * self.options.streams, '--cache-ram', 0,
+                                '--host', '127.0.0.1', '--port', self.options.port])
 
     def run_server(self, command, environment=None):
         begun = time.perf_counter()
@@ -210,7 +230,7 @@ def summary(rounds):
 
 
 def table(options, rows):
-    lines = [f'{task.day_and_machine()}. {options.model} with random weights in bf16, {options.threads} threads; {options.requests} requests of {PROMPTS[0]} to '
+    lines = [f'{task.day_and_machine()}. {options.model} with random weights in {options.weights}, {options.threads} threads; {options.requests} requests of {PROMPTS[0]} to '
              f'{PROMPTS[1]} tokens, answers of {ANSWERS[0]} to {ANSWERS[1]}, {options.streams} at once; every side in a memory cgroup of {options.limit / GIB:g} GiB, '
              f'`--memory {options.memory}`. {options.rounds} alternating rounds, medians. `benchmarks/compare_serving.py` says how.', '',
              '| side | streams/s | tokens/s | headroom is | peak resident, GiB | lost | start, s |', '|---|---|---|---|---|---|---|']
@@ -236,7 +256,7 @@ def main():
         with open(path + '.md', 'w', encoding='utf-8') as out:
             out.write(text)
         with open(path + '.json', 'w', encoding='utf-8') as out:
-            json.dump({'machine': task.day_and_machine(), 'model': options.model, 'summary': rows, 'rounds': rounds}, out, indent=1)
+            json.dump({'machine': task.day_and_machine(), 'model': options.model, 'weights': options.weights, 'summary': rows, 'rounds': rounds}, out, indent=1)
             out.write('\n')
 
 
