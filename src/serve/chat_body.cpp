@@ -8,12 +8,20 @@
 
 namespace headroom {
 
+std::string joined_parts(const OrderedJson& parts) {
+  std::string text;
+  for (const OrderedJson& part : parts) {
+    if (&part != &parts.front()) text += kPartBreak;
+    text += part["text"].get_ref<const std::string&>();
+  }
+  return text;
+}
+
 std::string joined_text(const JsonFields& fields, const char* name, std::initializer_list<std::string_view> types) {
   const OrderedJson* content = fields.find(name);
   if (!content) fields.refuse(name, "is missing");
   if (content->is_string()) return content->get<std::string>();
   if (!content->is_array()) fields.refuse(name, "must be a text or a list of parts");
-  std::string text;
   for (const OrderedJson& part : *content) {
     const OrderedJson type = part.is_object() ? part.value("type", OrderedJson()) : OrderedJson();
     const bool known = std::any_of(types.begin(), types.end(), [&](std::string_view one) { return type == one; });
@@ -21,10 +29,8 @@ std::string joined_text(const JsonFields& fields, const char* name, std::initial
       fields.refuse(name, fmt::format("has a part that is not {{\"type\":\"{}\",\"text\":\"...\"}}: this model reads "
                                       "text",
                                       *types.begin()));
-    if (&part != &content->front()) text += kPartBreak;
-    text += part["text"].get_ref<const std::string&>();
   }
-  return text;
+  return joined_parts(*content);
 }
 
 void copy_fields(const JsonFields& from, std::initializer_list<const char*> names, OrderedJson& body) {

@@ -13,6 +13,9 @@ namespace headroom {
 // Between the parts of a text, which clients send as separate paragraphs; as in vLLM.
 inline constexpr char kPartBreak = '\n';
 
+// The texts of a list of {"text":"..."} objects, which has been checked.
+std::string joined_parts(const OrderedJson& parts);
+
 // A text, or a list of parts with one of the types ({"type":"text","text":"..."}), joined. Throws ApiError(400) with
 // the field for other parts, because the models read only text.
 std::string joined_text(const JsonFields& fields, const char* name, std::initializer_list<std::string_view> types);

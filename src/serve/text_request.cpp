@@ -124,14 +124,8 @@ void check_message(const OrderedJson& message, size_t at) {
 // Templates know OpenAI's developer as system; Qwen's would leave its messages out.
 OrderedJson plain_message(OrderedJson message) {
   if (message["role"] == "developer") message["role"] = "system";
-  if (const auto content = message.find("content"); content != message.end() && content->is_array()) {
-    std::string text;
-    for (const OrderedJson& part : *content) {
-      if (&part != &content->front()) text += kPartBreak;
-      text += part["text"].get_ref<const std::string&>();
-    }
-    *content = text;
-  }
+  if (const auto content = message.find("content"); content != message.end() && content->is_array())
+    *content = joined_parts(*content);
   if (const auto calls = message.find("tool_calls"); calls != message.end() && calls->is_array())
     for (OrderedJson& call : *calls)
       if (call.is_object() && call.value("function", OrderedJson()).is_object()) {

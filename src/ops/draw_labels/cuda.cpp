@@ -31,7 +31,8 @@ class CudaDrawLabels final : public CudaKernel {
     for (const int64_t rows : {shape_.chunk, shape_.rows % shape_.chunk}) {
       if (rows == 0) continue;
       CudaProductOffer offer =
-          make({logits_product(shape, dtype_, rows), 0, 0, scratch_.stride, alignment()}, context, scratch_.workspace);
+          make({logits_product(shape, dtype_, rows), 0, 0, scratch_.stride, chunk_alignment(shape_, row_bytes())},
+               context, scratch_.workspace);
       if (!offer.call) return offer.refusal;
       products_.push_back(std::move(offer.call));
     }
@@ -52,13 +53,6 @@ class CudaDrawLabels final : public CudaKernel {
 
  private:
   int64_t row_bytes() const { return shape_.hidden * dtype_bytes(dtype_); }
-  // Alignment in bytes of a chunk's first row.
-  int64_t alignment() const {
-    const int64_t step = shape_.chunk < shape_.rows ? shape_.chunk * row_bytes() : 0;
-    int64_t alignment = 16;
-    while (step % alignment != 0) alignment /= 2;
-    return alignment;
-  }
   void* rounded_weight(const KernelCall& call) const { return call.scratch.data() + scratch_.logits + scratch_.losses; }
 
   void queue_chunk(const KernelCall& call, int64_t first, int64_t rows, CudaStream stream) const {

@@ -33,7 +33,8 @@ class CudaLossKernel final : public CudaKernel {
   std::string prepare(CudaProductMaker make, const CudaContext& context) {
     std::string refusal;
     const auto product = [&](const MatmulSpec& matmul, int64_t a_stride, int64_t b_stride, int64_t c_stride) {
-      CudaProductOffer offer = make({matmul, a_stride, b_stride, c_stride, alignment()}, context, scratch_.workspace);
+      CudaProductOffer offer = make({matmul, a_stride, b_stride, c_stride, chunk_alignment(shape_, row_bytes())},
+                                    context, scratch_.workspace);
       refusal += offer.refusal;
       return std::move(offer.call);
     };
@@ -94,13 +95,6 @@ class CudaLossKernel final : public CudaKernel {
   // Elements from one row of dlogits to the next.
   int64_t gradient_stride() const { return scratch_.stride * scratch_.element / dtype_bytes(dtype_); }
   int64_t row_bytes() const { return shape_.hidden * dtype_bytes(dtype_); }
-  // Alignment in bytes of a chunk's first row.
-  int64_t alignment() const {
-    const int64_t step = shape_.chunk < shape_.rows ? shape_.chunk * row_bytes() : 0;
-    int64_t alignment = 16;
-    while (step % alignment != 0) alignment /= 2;
-    return alignment;
-  }
   void* row_of(const TensorView& tensor, int64_t row) const {
     return static_cast<std::byte*>(tensor.data) + row * row_bytes();
   }

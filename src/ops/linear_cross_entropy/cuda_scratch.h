@@ -24,6 +24,14 @@ struct CudaLossScratch {
   int64_t total() const { return logits + losses + weight + workspace; }
 };
 
+// Alignment in bytes, at most 16, of the first row of every chunk of a tensor of `row_bytes` a row.
+inline int64_t chunk_alignment(const LossShape& s, int64_t row_bytes) {
+  const int64_t step = s.chunk < s.rows ? s.chunk * row_bytes : 0;
+  int64_t alignment = 16;
+  while (step % alignment != 0) alignment /= 2;
+  return alignment;
+}
+
 inline CudaLossScratch cuda_loss_scratch(const LossShape& s, const DeviceFacts& facts) {
   CudaLossScratch scratch;
   scratch.element = s.narrow_logits ? 2 : 4;
