@@ -10,6 +10,7 @@
 #include "engine/technique_pins.h"
 #include "models/decoder.h"
 #include "passes/offload_optimizer.h"
+#include "train/schedule.h"
 
 namespace headroom {
 
@@ -32,7 +33,7 @@ Graph forward_graph(const TrainOptions& options, ModelSpec spec, int64_t seq_len
 
 // The estimate of the curvature is that of the cross entropy alone.
 void refuse_curvature_of_balance(const OptimizerSettings& optimizer, const ModelSpec& spec) {
-  if (spec.experts.balance == 0 || find_optimizer(optimizer.optimizer()).curvature_interval(optimizer) == 0) return;
+  if (spec.experts.balance == 0 || curvature_interval(optimizer) == 0) return;
   throw Error(ErrorKind::usage,
               fmt::format("--optim {} estimates the curvature of a loss whose labels are drawn; this model's has a "
                           "second part, which balances its experts",

@@ -117,8 +117,7 @@ std::string explain(const PlanRequest& request, const SearchResult& result) {
     if (const int64_t interval = plan.choices.integer("curvature_interval"); interval > 0)
       text += fmt::format(
           "curvature: one more pass every {} steps, over a batch of {} with drawn labels; its share is in the "
-          "predicted "
-          "step\n",
+          "predicted step\n",
           interval, plan.choices.integer("curvature_rows"));
     explain_parts(plan, text);
     explain_lower_tiers(plan, text);

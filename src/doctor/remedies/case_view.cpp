@@ -157,10 +157,12 @@ CaseView::CaseView(const Case& incident, const Estimator& estimator)
   style_ = style_of(job_);
 }
 
+bool CaseView::in_a_step() const {
+  return phase("backward") || phase("optimizer_step") || phase("optimizer_init") || phase("training");
+}
+
 void CaseView::take_plain_inference() {
-  if (incident_.job || !reinforcement_library_.empty() || job_.task != Task::train) return;
-  for (const std::string_view of_a_step : {"backward", "optimizer_step", "optimizer_init", "training"})
-    if (phase(of_a_step)) return;
+  if (incident_.job || !reinforcement_library_.empty() || job_.task != Task::train || in_a_step()) return;
   inference_ = plain_inference(incident_.log_text, incident_.setup_text, story_);
   if (inference_.empty()) return;
   job_.task = Task::infer;

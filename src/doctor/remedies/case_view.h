@@ -28,6 +28,7 @@ class CaseView {
   bool training() const { return job_.task == Task::train; }
   bool serving() const { return job_.task == Task::serve; }
   bool phase(std::string_view name) const { return message_ && message_->phase == name; }
+  bool in_a_step() const;  // of a training, by its phase
   // The first of the words (in lower case, separated by '|') that is in the log or its message, or in the
   // configurations. Empty when none is.
   std::string_view log_says(std::string_view words) const;

@@ -16,14 +16,9 @@ FactShown open_fact() { return {}; }
 FactShown shown_fact() { return {Shown::yes, {}}; }
 FactShown denied_fact(std::string against) { return {Shown::no, std::move(against)}; }
 
-bool in_a_step(const CaseView& view) {
-  return view.phase("backward") || view.phase("optimizer_step") || view.phase("optimizer_init") ||
-         view.phase("training");
-}
-
 FactShown shown_training(const CaseView& view) {
   if (view.serving()) return denied_fact("a server trains nothing");
-  if (in_a_step(view)) return shown_fact();
+  if (view.in_a_step()) return shown_fact();
   if (view.has_job()) return view.training() ? shown_fact() : denied_fact("the program only predicts");
   if (!view.inference_word().empty())
     return denied_fact(fmt::format("`{}`: the program only predicts", view.inference_word()));
@@ -31,7 +26,7 @@ FactShown shown_training(const CaseView& view) {
 }
 
 FactShown shown_prediction(const CaseView& view) {
-  if (in_a_step(view)) return denied_fact("it failed in a step of the training");
+  if (view.in_a_step()) return denied_fact("it failed in a step of the training");
   if (!view.training() || view.phase("eval") || view.phase("inference") || speaks_of_prediction(view))
     return shown_fact();
   return open_fact();
@@ -44,7 +39,7 @@ bool while_weights_load(const std::vector<Seen>& seen) {
 }
 // Of a job with an estimate the figures decide.
 FactShown shown_weights_loaded(const CaseView& view, const std::vector<Seen>& seen) {
-  if (in_a_step(view)) return shown_fact();
+  if (view.in_a_step()) return shown_fact();
   if (view.serving() || view.incident().estimate || !while_weights_load(seen)) return open_fact();
   return denied_fact("weights were being loaded: no step was reached");
 }
@@ -90,12 +85,8 @@ FactShown shown_texts(const CaseView& view) {
   return images_alone(view) ? denied_fact("the inputs are images") : open_fact();
 }
 
-// The framework that the log names, also where no device message does.
 FactShown shown_pytorch(const CaseView& view) {
-  if (view.has_job()) return open_fact();
-  const OtherProgram& program = view.other_program();
-  const std::string_view other =
-      program.name.empty() ? named_framework(view.incident().log_text, view.incident().setup_text) : program.name;
+  const std::string_view other = other_framework(view);
   return other.empty() ? open_fact() : denied_fact(fmt::format("the log is of {}, not of PyTorch", other));
 }
 
@@ -106,6 +97,12 @@ FactShown shown_pytorch_2(const CaseView& view) {
 }
 
 }  // namespace
+
+std::string_view other_framework(const CaseView& view) {
+  if (view.has_job()) return {};
+  if (!view.other_program().name.empty()) return view.other_program().name;
+  return named_framework(view.incident().log_text, view.incident().setup_text);
+}
 
 bool says_training(const CaseView& view) {
   return !view.log_says("train|finetun|fine-tun|fine tun|epoch|backward|optimizer|loss|iter|训练|微调|学習|訓練")

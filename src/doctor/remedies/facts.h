@@ -24,7 +24,7 @@ enum class Fact {
   pytorch,         // the program is PyTorch's
   pytorch_2,       // and not of a release before 2.0
 };
-constexpr size_t kFactCount = 11;
+constexpr size_t kFactCount = static_cast<size_t>(Fact::pytorch_2) + 1;
 
 enum class Shown { no, open, yes };
 
@@ -43,6 +43,8 @@ class Facts {
   std::array<FactShown, kFactCount> all_;
 };
 
+// The framework, other than PyTorch, that the log names, also where no device message does; empty where there is none.
+std::string_view other_framework(const CaseView& view);
 // Words of the log that tell of a training.
 bool says_training(const CaseView& view);
 

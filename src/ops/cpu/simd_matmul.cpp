@@ -10,6 +10,7 @@
 #include "ops/cpu/bf16_parts.h"
 #include "ops/cpu/blocked_matmul.h"
 #include "ops/stream/float_types.h"
+#include "ops/stream/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headroom {
@@ -63,26 +64,19 @@ constexpr int64_t kLaneSteps = 16;
 
 using Four = hn::FixedTag<float, 4>;
 
-// Four numbers as they are, in f32.
-HWY_INLINE hn::Vec<Four> load_four(const float* from) { return hn::LoadU(Four(), from); }
-HWY_INLINE hn::Vec<Four> load_four(const bfloat16* from) {
-  const hn::FixedTag<uint16_t, 4> narrow;
-  const hn::FixedTag<uint32_t, 4> wide;
-  const auto bits = hn::LoadU(narrow, reinterpret_cast<const uint16_t*>(from));
-  return hn::BitCast(Four(), hn::ShiftLeft<16>(hn::PromoteTo(wide, bits)));
-}
-
 // Whether a strip of these is packed four numbers at a time.
 template <typename Source>
-constexpr bool kPacksFours = std::is_same_v<Source, AsIs<float>> || std::is_same_v<Source, AsIs<bfloat16>>;
+constexpr bool kPacksFours = false;
+template <typename T>
+constexpr bool kPacksFours<AsIs<T>> = true;
 
 // Four steps of four lanes, `stride` numbers apart, as four lanes of four steps.
 template <typename T>
 HWY_INLINE void transpose_fours(const T* from, int64_t stride, float* to, int64_t width) {
   const Four d;
   const hn::Repartition<double, Four> pairs;
-  const auto a = load_four(from), b = load_four(from + stride), c = load_four(from + 2 * stride),
-             e = load_four(from + 3 * stride);
+  const auto a = load(d, from), b = load(d, from + stride), c = load(d, from + 2 * stride),
+             e = load(d, from + 3 * stride);
   const auto ab_low = hn::BitCast(pairs, hn::InterleaveLower(d, a, b));
   const auto ce_low = hn::BitCast(pairs, hn::InterleaveLower(d, c, e));
   const auto ab_high = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b));
@@ -101,7 +95,7 @@ void pack_steps(const PackCall& call) {
   const T* row = static_cast<const T*>(call.from) + call.step * call.stride + call.lane;
   for (int64_t step = 0; step < call.depth; ++step, row += call.stride, to += width) {
     HWY_UNROLL(8)
-    for (int64_t lane = 0; lane < width; lane += 4) hn::StoreU(load_four(row + lane), Four(), to + lane);
+    for (int64_t lane = 0; lane < width; lane += 4) hn::StoreU(load(Four(), row + lane), Four(), to + lane);
   }
 }
 

@@ -71,11 +71,9 @@ bool speaks_of_images(const CaseView& view) {
       "detectron|"
       "mmdet|mmseg|vision|-vl|llava|internvl|minicpm-v|vlm$|multimodal|imgsz|img_size|voxel|point "
       "cloud|图像|图片|图文|多模态|分辨率|视频|画像|動画|解像度";
-  constexpr std::string_view kOthers =
-      "docker image|container image|base image|segmentation fault|any resolution|a resolution to|a resolution for|no "
-      "resolution|resolution to this";
+  constexpr std::string_view kOthers = "docker image|container image|base image|segmentation fault";
   if (speaks_of_diffusion(view)) return true;
-  return !any_word(without_words(view.incident().log_text, kOthers), kImages).empty() ||
+  return !any_word(without_words(without_words(view.incident().log_text, kOthers), kResolved), kImages).empty() ||
          !any_word(view.incident().setup_text, kImages).empty();
 }
 

@@ -39,6 +39,9 @@ Evidence told_at(const CaseView& view, ToldStage stage);
 // The log says in words that it failed while evaluating or saving: the training step is not to blame.
 bool told_beside_the_steps(const CaseView& view);
 
+// Resolutions that are not sizes of images.
+inline constexpr std::string_view kResolved =
+    "any resolution|a resolution to|a resolution for|no resolution|resolution to this";
 // Words with which people say so.
 inline constexpr std::string_view kStageOfPrediction =
     "during validation|during evaluation|when evaluating|while evaluating|during inference|evaluation stage|"

@@ -69,12 +69,10 @@ Evidence size_is_told(const CaseView& view) {
       "size|image "
       "sizes|size of the image|large image|big image|high-res|huge image|larger image|input size|number of frames|"
       "number of points|分辨率|大图|尺寸|图片很大|帧数|解像度|画像サイズ";
-  constexpr std::string_view kNoSize =
-      "any resolution|a resolution to|a resolution for|no resolution|resolution to this";
   Evidence told;
   each_sentence(beginning(view), [&](std::string_view sentence) {
     const bool code = sentence.find("file \"") != std::string_view::npos;
-    const std::string_view size = code ? std::string_view() : affirmed_word(without_words(sentence, kNoSize), kSizes);
+    const std::string_view size = code ? std::string_view() : affirmed_word(without_words(sentence, kResolved), kSizes);
     if (!size.empty()) told = {0.74, fmt::format("`{}` in the post", size)};
     return told.weight > 0;
   });

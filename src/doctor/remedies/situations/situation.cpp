@@ -116,13 +116,6 @@ void keep_own_spelling(const CaseView& view, Findings& findings) {
 constexpr double kTold = 0.9;
 bool of_the_step(std::string_view technique) { return holds_fact(presupposed_by(technique), Fact::step_failed); }
 
-// The framework that the log names, also where no device message does.
-std::string_view other_framework(const CaseView& view) {
-  if (view.has_job()) return {};
-  if (!view.other_program().name.empty()) return view.other_program().name;
-  return named_framework(view.incident().log_text, view.incident().setup_text);
-}
-
 // Nothing shows PyTorch: no word of it, and neither a language nor a diffusion model, which nearly always run on it.
 bool without_pytorch(const CaseView& view) {
   if (view.pool() != Pool::device || view.foreign_framework() || !view.message()) return false;
