@@ -12,15 +12,16 @@ import shutil
 import subprocess
 import sys
 
-KERNELS = ('cpu/simd_matmul', 'attention/cpu_bf16_products', 'attention/cpu_simd_forward', 'attention/cpu_simd_grad',
-           'attention/cpu_simd_decode', 'attention/cpu_simd_decode_tile', 'paged_attention/cpu_bf16_tile', 'linear/cpu_dot',
-           'linear/cpu_dot_bf16', 'linear/cpu_coded_dot_bf16', 'linear/cpu_coded_tile', 'linear/cpu_coded_tile_bf16',
-           'linear/cpu_combine', 'linear/cpu_row_blocks')
+KERNELS = ('cpu/simd_matmul', 'cpu/int8_matmul', 'attention/cpu_bf16_products', 'attention/cpu_simd_forward',
+           'attention/cpu_simd_grad', 'attention/cpu_simd_decode', 'attention/cpu_simd_decode_tile',
+           'paged_attention/cpu_bf16_tile', 'linear/cpu_dot', 'linear/cpu_dot_bf16', 'linear/cpu_coded_dot_bf16',
+           'linear/cpu_coded_tile', 'linear/cpu_coded_tile_bf16', 'linear/cpu_combine', 'linear/cpu_row_blocks')
 FUNCTION = re.compile(r'^[0-9a-f]+ <(.*)>:$')
 INSTRUCTION = re.compile(r'^\s*([0-9a-f]+):\s+(.*)$')
 JUMP = re.compile(r'j\w+\s+([0-9a-f]+)')
-PRODUCT = re.compile(r'v(?:fn?m(?:add|sub)\d+p[sd]|dpbf16ps)\s')
-ONTO_MEMORY = re.compile(r'vf\w+213p[sd]\s+-?(?:0x)?[0-9a-f]*\(')
+PRODUCT = re.compile(r'v(?:fn?m(?:add|sub)\d+p[sd]|dpbf16ps|pmaddwd|pdpwssd)\s')
+ONTO_MEMORY = re.compile(r'v(?:f\w+213p[sd]|paddd)\s+-?(?:0x)?[0-9a-f]*\(')
+LOADED_BEFORE = re.compile(r'v(?:dpbf16ps|pdpwssd)\s')  # the sum is the destination: no operand in memory
 STORE = re.compile(r'vmov\w+\s+%[yz]mm\d+,\s*-?(?:0x)?[0-9a-f]*\(')
 LONGEST = 80  # instructions of a loop
 
@@ -54,7 +55,7 @@ def sums_in_memory(loop):
     """Whether a loop's products are added onto vectors in memory."""
     products = sum(1 for text in loop if PRODUCT.match(text))
     stores = sum(1 for text in loop if STORE.match(text))
-    loaded = sum(1 for text in loop if ONTO_MEMORY.match(text)) or sum(1 for text in loop if 'vdpbf16ps' in text)
+    loaded = sum(1 for text in loop if ONTO_MEMORY.match(text)) or sum(1 for text in loop if LOADED_BEFORE.match(text))
     return products >= 2 and loaded >= 2 and stores >= products
 
 
