@@ -1,5 +1,7 @@
 #include "engine/plan_training.h"
 
+#include <fmt/format.h>
+
 #include <map>
 #include <string>
 
@@ -10,6 +12,8 @@
 #include "planner/alternatives.h"
 #include "planner/estimates.h"
 #include "planner/explain.h"
+#include "planner/pipeline.h"
+#include "planner/techniques/permission.h"
 #include "weights/adapter_files.h"
 
 namespace headroom {
@@ -21,14 +25,41 @@ void search_plan(const TrainOptions& options, const ModelFiles& model, PlannedTr
     find_alternatives(planned.request, other_trainings(options, model), planned.search.plan);
 }
 
-// With the choices of a checkpoint; whether they fit.
-bool search_as_before(const RunState& state, PlannedTraining& planned) {
+// Whether what this run asks for leaves a recorded setting as it is: permission does, and "on" where it was on.
+bool leaves_setting(const Pin& asked, const std::string& recorded) {
+  return asked.setting == kAllowed || (asked.setting == "on" && recorded != "off");
+}
+
+enum class Repeated { all, all_but_sizes };
+
+// The pins of a run, and the settings of its checkpoint that they do not contradict. The parts of the loss and of a
+// sequence are repeated beside another micro-batch too: as many rows of logits take the same bytes in any micro-batch
+// (one with fewer rows is not split), and a sequence is cut alone. Without the sizes, which the planner may choose,
+// only what no planner uses by default is left.
+std::map<std::string, Pin> with_recorded(std::map<std::string, Pin> pins, const RunState& state, Repeated repeated) {
+  for (const auto& [name, setting] : state.techniques) {
+    const auto asked = pins.find(name);
+    if (asked != pins.end() && !leaves_setting(asked->second, setting)) continue;
+    if (repeated == Repeated::all_but_sizes && (setting == "off" || is_planners_choice(*find_technique(name))))
+      continue;
+    pins[name] = {setting, "as the checkpoint's run had it"};
+  }
+  return pins;
+}
+
+// With the settings of a checkpoint: all of them, or if these do not fit, without its sizes.
+void search_resumed(const TrainOptions& options, const ModelFiles& model, const RunState& state,
+                    PlannedTraining& planned, const std::function<void(const std::string&)>& note) {
   const std::map<std::string, Pin> asked = planned.request.techniques;
-  for (const auto& [name, setting] : state.techniques)
-    planned.request.techniques[name] = {setting, "as the checkpoint's run had it"};
+  planned.request.techniques = with_recorded(asked, state, Repeated::all);
   planned.search = search_training_plan(planned.request);
-  planned.request.techniques = asked;
-  return planned.search.plan.feasible;
+  if (planned.search.plan.feasible) return;
+  note(
+      fmt::format("the checkpoint's {}chunk sizes do not fit this budget: others are chosen, and losses agree to 1e-5 "
+                  "instead of bitwise",
+                  options.data.micro_batch_size == 0 ? "micro-batch and " : ""));
+  planned.request.techniques = with_recorded(asked, state, Repeated::all_but_sizes);
+  search_plan(options, model, planned);
 }
 
 }  // namespace
@@ -60,14 +91,10 @@ PlannedTraining plan_run(const TrainOptions& options, const ModelFiles& model, c
   PlannedTraining planned{training_request(options, model), {}};
   set_threads(planned.request.facts.threads);
   if (const std::string remark = profile_remark(options.machine, planned.request); !remark.empty()) note(remark);
-  if (from.resumes() && options.data.micro_batch_size == 0) {
-    if (search_as_before(from.state, planned)) return planned;
-    note(
-        "the checkpoint's micro-batch and chunk sizes do not fit this budget: others are chosen, and losses agree to "
-        "1e-5 "
-        "instead of bitwise");
-  }
-  search_plan(options, model, planned);
+  if (from.resumes())
+    search_resumed(options, model, from.state, planned, note);
+  else
+    search_plan(options, model, planned);
   return planned;
 }
 

@@ -30,9 +30,9 @@ std::string estimates_note(const PlannedTraining& planned);
 // The least budget of a training run, bytes, whatever its options say: Plan::minimum_bytes. Throws as plan_training().
 int64_t least_training_budget(TrainOptions options, const ModelFiles& model);
 
-// The plan of a run on this machine that continues from `from`: with the checkpoint's micro-batch and chunk sizes if
-// they fit the budget, so that losses are bitwise the same. Sets the size of this thread's team. `note` gets lines for
-// people.
+// The plan of a run on this machine that continues from `from`: with each recorded setting that the options do not
+// contradict, so that losses are bitwise the same. Where micro-batch and chunk sizes do not fit the budget, others are
+// chosen. Sets the size of this thread's team. `note` gets lines for people.
 PlannedTraining plan_run(const TrainOptions& options, const ModelFiles& model, const ResumePoint& from,
                          const std::function<void(const std::string&)>& note);
 
