@@ -18,10 +18,11 @@ Choices choices_with(const std::map<std::string, std::string>& techniques, Train
   return chosen.choices;
 }
 
-std::string refusal(const std::map<std::string, std::string>& techniques, TrainOptions options = fixed_options()) {
+std::string refusal(const std::map<std::string, std::string>& techniques, TrainOptions options = fixed_options(),
+                    const ModelFiles& model = small_model()) {
   options.techniques.pins = techniques;
   try {
-    plan(options, small_model());
+    plan(options, model);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::usage);
     return std::string(error.what()) + " | " + error.remedy();
@@ -287,6 +288,49 @@ TEST(Techniques, Int8MixedNamesItsProducts) {
   options.machine.device = "null";
   options.machine.profile = "A100-80GB";
   EXPECT_MENTIONS(refusal({{"quantize-training", "int8-mixed"}}, options), "--precision bf16-mixed");
+}
+
+TEST(Techniques, TrainedCodesNeedAnOptimizerOfSingleElements) {
+  TrainOptions options = fixed_options();
+  options.optimizer.optim = "sophia";
+  const std::string text = refusal({{"quantize-training", "int8"}}, options);
+  EXPECT_MENTIONS(text, "--technique quantize-training=int8 needs an optimizer that updates element by element");
+  EXPECT_MENTIONS(text, "not sophia | --optim with one of these: ");
+  EXPECT_MENTIONS(text, "adamw");
+  EXPECT_EQ(text.find("sophia"), text.rfind("sophia")) << "it is not its own remedy: " << text;
+  EXPECT_EQ(refusal({{"quantize-training", "int8-mixed"}}, options), "accepted");
+}
+
+// A model with experts whose config asks for the loss that balances them, or does not.
+ModelFiles expert_model(bool balances) {
+  const Json config{{"model_type", "mixtral"},
+                    {"vocab_size", 1009},
+                    {"hidden_size", 96},
+                    {"intermediate_size", 64},
+                    {"num_hidden_layers", 2},
+                    {"num_attention_heads", 6},
+                    {"num_key_value_heads", 2},
+                    {"max_position_embeddings", 128},
+                    {"rms_norm_eps", 1e-5},
+                    {"num_local_experts", 4},
+                    {"num_experts_per_tok", 2},
+                    {"sliding_window", nullptr},
+                    {"output_router_logits", balances}};
+  ModelFiles model;
+  model.config = HfConfig::parse(config.dump(), "experts/config.json");
+  model.spec = read_model_spec(model.config);
+  return model;
+}
+
+TEST(Techniques, NoCurvatureIsEstimatedOfALossThatBalancesExperts) {
+  TrainOptions options = fixed_options();
+  options.optimizer.optim = "sophia";
+  const std::string text = refusal({}, options, expert_model(true));
+  EXPECT_MENTIONS(text, "--optim sophia estimates the curvature");
+  EXPECT_MENTIONS(text, "balances its experts | \"output_router_logits\": false in config.json, or another optimizer");
+  EXPECT_EQ(refusal({}, options, expert_model(false)), "accepted");
+  options.optimizer.optim = "adamw";
+  EXPECT_EQ(refusal({}, options, expert_model(true)), "accepted");
 }
 
 TEST(Techniques, KeepLevelsReadWell) {
