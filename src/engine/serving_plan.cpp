@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "engine/encoder_sizes.h"
 #include "engine/inference_request.h"
 #include "engine/model_steps.h"
 #include "engine/process_bytes.h"
@@ -39,30 +40,6 @@ void check_sizes(const ServingOptions& serving, const ModelSpec& spec) {
                 "give at least as many tokens as sequences");
 }
 
-// The given sizes, or an encoder's: sequences as long as its positions, whole in a step, which has room for at least
-// one of the longest. The budget chooses none of these.
-ServingOptions encoder_sizes(ServingOptions serving, const ModelSpec& spec) {
-  if (serving.admission == "balanced" || serving.park_memory)
-    throw Error(ErrorKind::usage, fmt::format("--admission balanced does not apply to {}", spec.architecture),
-                "leave it out: an encoder generates no tokens, and its sequences end with their step");
-  if (serving.lora.wanted())
-    throw Error(ErrorKind::usage, fmt::format("adapter slots for {} are not built in this version", spec.architecture),
-                "merge the adapter into the model: headroom merge");
-  if (!serving.max_model_len)
-    serving.max_model_len = std::min(spec.max_positions, serving.max_num_batched_tokens.value_or(spec.max_positions));
-  if (!serving.max_num_batched_tokens)
-    serving.max_num_batched_tokens =
-        std::max({*serving.max_model_len, serving.max_num_seqs.value_or(1), std::min(kServedRows, kMostRows)});
-  if (*serving.max_num_batched_tokens < *serving.max_model_len)
-    throw Error(ErrorKind::usage,
-                fmt::format("--max-num-batched-tokens {} is below --max-model-len {}, and an encoder reads a whole "
-                            "sequence in one step",
-                            *serving.max_num_batched_tokens, *serving.max_model_len),
-                "give at least as many tokens, or a smaller --max-model-len");
-  if (!serving.max_num_seqs) serving.max_num_seqs = std::min(kServedSequences, *serving.max_num_batched_tokens);
-  return serving;
-}
-
 // For generation, or for embeddings.
 void refuse_unserved(const ModelFiles& model) {
   if (!is_served_encoder(model.spec)) refuse_without_text(model);
@@ -76,11 +53,24 @@ void check_serving_precision(const InferenceOptions& options) {
                 "use 32-true, bf16-true or 16-true");
 }
 
+// No kernel reads both narrow types.
+void check_cache_beside(const PlanRequest& request, DType cache) {
+  const Precision* const precision = narrow_precision_of(request);
+  if (!precision || precision->keeps_fp32 || cache == DType::f32 || cache == precision->narrow) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("--kv-cache-dtype {} does not go with --precision {}: activations are {}", dtype_name(cache),
+                          precision->word, dtype_name(precision->narrow)),
+              fmt::format("use auto, f32, {} or int8", dtype_name(precision->narrow)));
+}
+
 DType cache_type(const PlanRequest& request, const std::string& said) {
   const Precision* const precision = narrow_precision_of(request);
   if (said == "auto") return precision && !precision->keeps_fp32 ? precision->narrow : DType::f32;
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
-    if (said == dtype_name(dtype)) return dtype;
+    if (said == dtype_name(dtype)) {
+      check_cache_beside(request, dtype);
+      return dtype;
+    }
   if (said != "int8")
     throw Error(ErrorKind::usage, fmt::format("--kv-cache-dtype {} is not built in this version", said),
                 said.starts_with("fp8") ? "use int8, which takes a byte an element too, or auto, f32, bf16 or f16"
@@ -269,17 +259,9 @@ std::vector<ServingRegion> regions_of(const ServingPlan& serving) {
   return regions;
 }
 
-}  // namespace
-
-ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& asked, const Notes& notes) {
-  check_options(options.machine);
-  check_options(options.techniques);
-  check_serving_precision(options);
-  const ServedFiles served(options, notes);
+// An encoder's sizes are given; of a decoder's, the planner chooses those that are not.
+ServingPlan plan_files(const ServedFiles& served, const InferenceOptions& options, const ServingOptions& serving) {
   const ModelFiles& model = served.model();
-  refuse_unserved(model);
-  check_sizes(asked, model.spec);
-  const ServingOptions serving = is_served_encoder(model.spec) ? encoder_sizes(asked, model.spec) : asked;
   PlanRequest request = served.request();
   book_prompt(request, model, 0, 0);
   const DType cache = cache_type(request, serving.kv_cache_dtype);
@@ -333,6 +315,25 @@ ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& 
   out.streamed = streamed_weights(out.plan);
   out.placement = describe_placement(out.plan);
   out.regions = regions_of(out);
+  return out;
+}
+
+}  // namespace
+
+ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& serving, const Notes& notes) {
+  check_options(options.machine);
+  check_options(options.techniques);
+  check_serving_precision(options);
+  const ServedFiles served(options, notes);
+  const ModelSpec& spec = served.model().spec;
+  refuse_unserved(served.model());
+  check_sizes(serving, spec);
+  if (!is_served_encoder(spec)) return plan_files(served, options, serving);
+  ServingPlan out;
+  for (const ServingOptions& sizes : encoder_sizes(serving, spec)) {
+    out = plan_files(served, options, sizes);
+    if (out.plan.feasible) break;
+  }
   return out;
 }
 

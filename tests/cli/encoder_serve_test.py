@@ -172,6 +172,29 @@ class EncoderServe(ProgramTest):
         self.assert_refused([*command, "--max-model-len", "41"], 2, "--max-model-len 41")
         self.assertEqual(self.call("serve", "--model", "bare", "--memory", "1MiB").returncode, 3)
 
+    def test_a_small_budget_makes_small_steps(self):
+        config = dict(json.loads((self.root / "bare.json").read_text()), max_position_embeddings=1024)
+        (self.root / "long.json").write_text(json.dumps(config))
+
+        def plan(memory, *more):
+            done = self.call("plan", "--serve", "--json", "--model", "long.json", "--memory", str(memory), "--threads", "1", *more)
+            found = json.loads(done.stdout)
+            return (found["max_model_len"], found["max_num_batched_tokens"], found["peak_bytes"]) if done.returncode == 0 else None
+
+        whole = plan("1GiB", "--max-num-batched-tokens", "4096")
+        self.assertEqual(whole[:2], (1024, 4096))
+        most = plan("1GiB")
+        self.assertEqual(most[:2], (1024, 1024))
+        self.assertEqual(plan(most[2]), most)
+        short = plan(most[2] - 1)
+        self.assertEqual(short[:2], (512, 512))
+        self.assertLess(short[2], most[2])
+        self.assertEqual(plan(short[2] - 1)[:2], (256, 256))
+        self.assertIsNone(plan(most[2] - 1, "--max-model-len", "1024"))
+        self.assertEqual(plan("1GiB", "--max-model-len", "100")[:2], (100, 256))
+        least = plan("1GiB", "--max-model-len", "100", "--max-num-batched-tokens", "100")
+        self.assertEqual(plan(least[2], "--max-model-len", "100")[:2], (100, 100))
+
     def test_the_plan_has_no_logits(self):
         def plan(*more):
             done = self.call("plan", "--serve", "--json", "--model", "bare.json", "--memory", "1GiB", "--threads", "1", *more)

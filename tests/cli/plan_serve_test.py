@@ -75,6 +75,9 @@ class PlanServe(ProgramTest):
         for name in ("fp8", "fp8_e4m3", "fp8_e5m2"):
             self.assert_refused([*command, "--kv-cache-dtype", name], 2, f"--kv-cache-dtype {name}", "use int8")
         self.assert_refused([*command, "--kv-cache-dtype", "int7"], 2, "--kv-cache-dtype int7", "f16 or int8")
+        for precision, cache in (("bf16-true", "f16"), ("16-true", "bf16")):
+            self.assert_refused([*command, "--precision", precision, "--kv-cache-dtype", cache], 2, f"--kv-cache-dtype {cache}",
+                                f"--precision {precision}", "auto, f32")
         self.assert_refused([*command, "--admission", "hopeful"], 2, "--admission hopeful", "guaranteed or balanced")
         self.assert_refused([*command, "--park-memory", "2MiB"], 2, "--park-memory has no meaning", "--admission balanced")
         self.assert_refused([*command, "--precision", "bf16-mixed"], 2, "bf16-mixed", "bf16-true")
