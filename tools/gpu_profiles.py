@@ -30,6 +30,7 @@ A100_PCIE = f'A100 PCIe, {TORCH} issue 108'
 A100_F32 = ({4096: 15.5, 8192: 17.6}, A100_PCIE)
 V100_F32 = ({1024: 10.6, 2048: 12.7, 4096: 13.9, 8192: 14.4}, f'V100 SXM2, {TORCH} issue 140')
 V100_BF16 = ({1024: 7.78, 2048: 8.99, 4096: 10.5, 8192: 10.7}, f'V100 SXM2, {TORCH} issue 140')
+V100_F16 = ({1024: 57.3, 2048: 78.2, 4096: 95.7, 8192: 97.4}, f'V100 SXM2, {TORCH} issue 140')
 V100_TRIAD = (814, f'V100, {TRIAD}')
 
 # name: (isa, memory MiB, context MiB, workspace MiB, fp32, bf16, attention fp32, attention bf16, stream, copy).
@@ -53,6 +54,13 @@ GPUS = {
     'H100-80GB': (90, 81920, 600, 32, H100_F32, H100_BF16, 30.0, 450.0, (2680, 'estimate: 0.8 of the peak'), 55),
 }
 
+# fp16 products of GPUs without tensor cores for bf16; on others they have the rate of bf16.
+FP16 = {
+    'GTX-1080': ({8192: 8.0}, 'estimate: that of fp32'),
+    'V100-16GB': V100_F16,
+    'V100-32GB': V100_F16,
+}
+
 
 def products(dtype, published):
     """The rows of a dtype, smaller ones estimated from the largest."""
@@ -68,9 +76,9 @@ def sizes_text(dtype, published):
     return f'products in {dtype} of ' + ', '.join(str(size) for size in sorted(published))
 
 
-def sources(fp32, bf16, stream):
+def sources(kinds, stream):
     """Which rates come from where; what is published first."""
-    known = [(sizes_text('fp32', fp32[0]), fp32[1]), (sizes_text('bf16', bf16[0]), bf16[1]), ('streams', stream[1])]
+    known = [(sizes_text(kind, rates), source) for kind, (rates, source) in kinds.items()] + [('streams', stream[1])]
     published = [entry for entry in known if not entry[1].startswith('estimate')]
     rows = [{'rates': rates, 'from': source} for rates, source in published]
     rows += [{'rates': rates, 'from': source} for rates, source in known if source.startswith('estimate')]
@@ -81,11 +89,12 @@ def sources(fp32, bf16, stream):
 
 def profile(name):
     isa, memory, context, workspace, fp32, bf16, attention_f32, attention_bf16, stream, copy = GPUS[name]
+    kinds = {'fp32': fp32, 'bf16': bf16, **({'fp16': FP16[name]} if name in FP16 else {})}
     return {
         'name': name, 'device': 'cuda', 'threads': 1, 'isa': isa, 'native_bf16': isa >= 80, 'alignment': 256,
         'gemm_workspace_bytes': workspace * MIB, 'memory_bytes': memory * MIB, 'context_bytes': context * MIB,
-        'host_context_bytes': 512 * MIB, 'sources': sources(fp32, bf16, stream),
-        'products': products('f32', fp32[0]) + products('bf16', bf16[0]),
+        'host_context_bytes': 512 * MIB, 'sources': sources(kinds, stream),
+        'products': [row for kind, (rates, _) in kinds.items() for row in products(kind.replace('fp', 'f'), rates)],
         'attention': [{'dtype': 'f32', 'forward': round(attention_f32 * TERA), 'backward': round(0.8 * attention_f32 * TERA)},
                       {'dtype': 'bf16', 'forward': round(attention_bf16 * TERA), 'backward': round(0.7 * attention_bf16 * TERA)}],
         'stream_bytes_per_second': round(stream[0] * GIGA), 'optimizer_bytes_per_second': round(stream[0] * GIGA),

@@ -25,7 +25,9 @@ double shape_distance(const Profile& profile, const ProductSample& sample, const
 
 DType measured_dtype(const Profile& profile, DType dtype) {
   if (dtype != DType::f16) return dtype;
-  return profile.facts.is_cpu() ? DType::f32 : DType::bf16;
+  if (profile.facts.is_cpu()) return DType::f32;
+  const auto in_f16 = [](const ProductSample& sample) { return sample.dtype == DType::f16; };
+  return std::any_of(profile.products.begin(), profile.products.end(), in_f16) ? DType::f16 : DType::bf16;
 }
 
 double measured_rate(const Profile& profile, const ProductRates& rates, Multiplication how, const ProductShape& shape) {

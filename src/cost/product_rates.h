@@ -46,8 +46,8 @@ double shape_distance(const Profile& profile, const ProductSample& sample, const
 // of fp32: measured on a Zen 3 (docs/techniques/quantize-training.md).
 inline constexpr double kInt8Gain = 1.5;
 
-// The dtype whose measurements are used for this one: CPUs multiply f16 as f32, since they convert its tiles, and GPUs
-// at the rate of bf16.
+// The dtype whose products' measurements are used for this one: CPUs multiply f16 as f32, since they convert its tiles,
+// and GPUs at the rate of bf16 if the profile has none of f16.
 DType measured_dtype(const Profile& profile, DType dtype);
 
 // The rates of one kind of product: the rows of a profile that have the key or, unless they are `apart`, none.

@@ -33,7 +33,7 @@ class Reader {
   DType dtype(const Json& object) const {
     const auto parsed =
         field(object, "dtype").is_string() ? parse_dtype(object["dtype"].get<std::string>()) : std::nullopt;
-    if (!parsed) refuse("dtype", "f32 or bf16");
+    if (!parsed) refuse("dtype", "f32, bf16 or f16");
     return *parsed;
   }
   // 0 if the key is absent.

@@ -9,7 +9,8 @@
 //   update waits for the norm of all gradients: not with fused-optimizer.
 // Placed here because: before autodiff, which derives the backward pass from it: a cotangent has its value's dtype.
 // Saves: half of most saved activations. Costs: bytes for f16 copies of the weights when these are kept (2 per
-//   parameter), which may need MORE memory than fp32 if the batch is small; a CPU converts every tile of an operand.
+//   parameter), which may need MORE memory than fp32 if the batch is small; a CPU converts every tile of an operand, a
+//   GPU computes attention in fp32 arithmetic.
 // Manuals: M0 M1 M2 M3 M4 (T04).
 #pragma once
 

@@ -28,9 +28,9 @@ Json gpu_json() {
 
 Profile gpu() { return parse_profile(gpu_json().dump(), "gpu"); }
 
-double linear_seconds(const Profile& profile, int64_t rows, int64_t outs, int64_t ins, DType weight = DType::bf16) {
-  const std::vector<ConcreteType> in{{DType::bf16, {rows, ins}}, {weight, {outs, ins}}},
-      out{{DType::bf16, {rows, outs}}};
+double linear_seconds(const Profile& profile, int64_t rows, int64_t outs, int64_t ins, DType weight = DType::bf16,
+                      DType x = DType::bf16) {
+  const std::vector<ConcreteType> in{{x, {rows, ins}}, {weight, {outs, ins}}}, out{{x, {rows, outs}}};
   const Attrs attrs{{"layout", "out_in"}, {"bias", int64_t{0}}, {"residual", int64_t{0}}};
   return predict_call(find_op("linear"), {in, out, attrs}, profile);
 }
@@ -67,6 +67,26 @@ TEST(GpuPredict, ACallTakesItsWorkOrItsLaunch) {
   EXPECT_DOUBLE_EQ(add_seconds(int64_t{1} << 28), 12.0 * (int64_t{1} << 28) / kBytes);
   EXPECT_NEAR(linear_seconds(gpu(), 8192, 8192, 8192), 2.0 * 8192 * 8192 * 8192 / kRate, 1e-12);
   EXPECT_DOUBLE_EQ(linear_seconds(gpu(), 16, 64, 64), kLaunch);
+}
+
+// Products have the rate measured in fp16, else that of bf16; attention has kernels for tensor cores in bf16 alone.
+TEST(GpuPredict, Fp16HasItsOwnProductsWhereTheyWereMeasured) {
+  const auto product = [](const Json& json) {
+    return linear_seconds(parse_profile(json.dump(), "gpu"), 8192, 8192, 8192, DType::f16, DType::f16);
+  };
+  Json json = gpu_json();
+  const double as_bf16 = product(json);
+  json["products"].push_back(
+      {{"dtype", "f16"}, {"rows", 1024}, {"outs", 1024}, {"ins", 1024}, {"flops_per_second", 4 * kRate}});
+  EXPECT_NEAR(product(json), as_bf16 / 4, 1e-9);
+  json["attention"][0]["forward"] = kRate / 8;  // in fp32
+  const ConcreteType q{DType::f16, {4, 4096, 1024}}, lse{DType::f32, {4, 16, 4096}};
+  const std::vector<ConcreteType> in{q, q, q}, out{q, lse};
+  const Attrs attrs{{"heads", int64_t{16}}, {"kv_heads", int64_t{16}}};
+  const OpCall call{in, out, attrs};
+  EXPECT_NEAR(find_op("attention").work(call).flops /
+                  predict_call(find_op("attention"), call, parse_profile(json.dump(), "gpu")),
+              kRate / 8, 1e6);
 }
 
 // Twice the rate of bf16 plus two passes over each operand, 5 bytes per element; or the measured rate, which includes

@@ -6,6 +6,7 @@
 
 #include "base/bfloat16.h"
 #include "base/error.h"
+#include "base/float16.h"
 
 namespace headroom::cublaslt {
 
@@ -167,6 +168,7 @@ double fp8_value(int type, uint8_t code) {
 double element(const void* at, int type, int64_t index) {
   if (type == kFloat8E4m3 || type == kFloat8E5m2) return fp8_value(type, static_cast<const uint8_t*>(at)[index]);
   if (type == kFloat32) return static_cast<double>(static_cast<const float*>(at)[index]);
+  if (type == kFloat16) return static_cast<double>(static_cast<float>(static_cast<const float16*>(at)[index]));
   return static_cast<double>(static_cast<float>(static_cast<const bfloat16*>(at)[index]));
 }
 
@@ -207,6 +209,8 @@ int matmul(Handle handle, Desc desc, const void* alpha, const void* a, Layout la
       const int64_t at = col * ld->stride + row;
       if (ld->type == kFloat32)
         static_cast<float*>(d)[at] = static_cast<float>(sum);
+      else if (ld->type == kFloat16)
+        static_cast<float16*>(d)[at] = float16(static_cast<float>(sum));
       else
         static_cast<bfloat16*>(d)[at] = bfloat16(static_cast<float>(sum));
     }

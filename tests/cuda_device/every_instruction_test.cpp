@@ -16,7 +16,7 @@
 namespace headroom {
 namespace {
 
-constexpr const char* kPrecisions[] = {"32-true", "bf16-mixed", "bf16-true"};
+constexpr const char* kPrecisions[] = {"32-true", "bf16-mixed", "bf16-true", "16-mixed", "16-true"};
 
 ModelFiles model_of(const TinyModel& tiny) {
   ModelFiles model;
@@ -45,6 +45,8 @@ PlanRequest request_of(const TrainOptions& options, const ModelFiles& model) {
   return request;
 }
 
+bool in_bf16(const TrainOptions& options) { return options.techniques.precision.starts_with("bf16"); }
+
 struct Variation {
   const char* name;
   void (*change)(TrainOptions& options);
@@ -57,12 +59,13 @@ constexpr Variation kVariations[] = {
     {"fused, products in TF32 or fp8",
      [](TrainOptions& o) {
        o.data.micro_batch_size = 4, o.techniques.max_grad_norm = 0;
-       o.techniques.matmul_precision = o.techniques.precision == "32-true" ? "high" : "fp8";
+       if (o.techniques.precision == "32-true") o.techniques.matmul_precision = "high";
+       if (in_bf16(o)) o.techniques.matmul_precision = "fp8";
      }},
     {"adapters, the gradient of attention in any order",
      [](TrainOptions& o) {
        o.techniques.lora.rank = 4, o.techniques.lora.dropout = 0.1;
-       if (o.techniques.precision != "32-true") o.techniques.attention_order = "any";
+       if (in_bf16(o)) o.techniques.attention_order = "any";
      }},
     {"buckets, products in bf16",
      [](TrainOptions& o) {
@@ -125,8 +128,10 @@ TEST_P(EveryInstruction, OfInferenceHasAKernel) {
       options.techniques.pins.clear();  // they are for training
       PlanRequest request = request_of(options, model_);
       expect_kernels(plan_evaluation(request));
-      if (model_.spec.objective != Objective::language || options.techniques.precision == "bf16-mixed") continue;
-      const DType cache = options.techniques.precision == "bf16-true" ? DType::bf16 : DType::f32;
+      if (model_.spec.objective != Objective::language || options.techniques.precision.ends_with("-mixed")) continue;
+      const DType cache = options.techniques.precision == "bf16-true" ? DType::bf16
+                          : options.techniques.precision == "16-true" ? DType::f16
+                                                                      : DType::f32;
       const int64_t chunks[] = {8};
       expect_kernels(plan_generation(request, {}, chunks, [&](int64_t chunk) {
         return build_generation(model_.spec, request.seq_length, chunk, cache);

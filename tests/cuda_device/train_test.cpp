@@ -73,10 +73,13 @@ class CudaTraining : public testing::Test {
 
 TEST_F(CudaTraining, FollowsTheCpuInFp32) { compare(gpu_options(directory_), 1e-5); }
 
-TEST_F(CudaTraining, FollowsTheCpuInBf16Mixed) {
+TEST_F(CudaTraining, FollowsTheCpuInNarrowPrecisions) {
   TrainOptions options = gpu_options(directory_);
-  options.techniques.precision = "bf16-mixed";
-  compare(options, 5e-3);
+  for (const char* precision : {"bf16-mixed", "16-mixed", "16-true"}) {
+    SCOPED_TRACE(precision);
+    options.techniques.precision = precision;
+    compare(options, 5e-3);
+  }
 }
 
 // Two of three experts in a layer, with the load-balancing loss.
@@ -94,10 +97,10 @@ class CudaExpertTraining : public CudaTraining {
 
 TEST_F(CudaExpertTraining, FollowsTheCpuInFp32) { compare(gpu_options(directory_), 1e-5); }
 
-// Rows of 32 and 40 elements are whole packs, so the experts use tensor cores.
-TEST_F(CudaExpertTraining, FollowsTheCpuInBf16) {
+// Rows of 32 and 40 elements are whole packs, so in bf16 the experts use tensor cores.
+TEST_F(CudaExpertTraining, FollowsTheCpuInNarrowPrecisions) {
   TrainOptions options = gpu_options(directory_);
-  for (const char* precision : {"bf16-mixed", "bf16-true"}) {
+  for (const char* precision : {"bf16-mixed", "bf16-true", "16-mixed"}) {
     SCOPED_TRACE(precision);
     options.techniques.precision = precision;
     compare(options, 5e-3);

@@ -9,7 +9,7 @@ using namespace op_test;
 Tolerance tolerance(DType dtype) { return {2e-6, dtype == DType::f32 ? 5e-6 : 8e-3}; }
 
 TEST(CudaGelu, AgreesWithTheReference) {
-  for (DType dtype : {DType::f32, DType::bf16})
+  for (DType dtype : kFloats)
     for (const char* approximate : {"none", "tanh"})
       for (double scale : {0.1, 3.0, 30.0}) {
         const Attrs attrs{{"approximate", std::string(approximate)}};
@@ -21,7 +21,7 @@ TEST(CudaGelu, AgreesWithTheReference) {
 }
 
 TEST(CudaSoftcap, AgreesWithTheReference) {
-  for (DType dtype : {DType::f32, DType::bf16})
+  for (DType dtype : kFloats)
     for (double scale : {1.0, 100.0, 1e30}) {
       const Attrs attrs{{"cap", 30.0}};
       const std::vector<Tensor> in{Tensor::random(dtype, {1, 1029}, 1, 30), Tensor::random(dtype, {1, 1029}, 2)};

@@ -6,7 +6,7 @@ namespace {
 using namespace op_test;
 
 TEST(CudaAdd, AgreesWithTheReference) {
-  for (DType dtype : {DType::f32, DType::bf16})
+  for (DType dtype : kFloats)
     for (int64_t count : {1, 7, 8, 255, 4096, 10007})
       expect_cuda_matches("add", {Tensor::random(dtype, {count}, 1), Tensor::random(dtype, {count}, 2)});
 }

@@ -182,8 +182,8 @@ std::vector<Tensor> cached_inputs(const Call& call, DType q, DType kv, int64_t h
 }
 
 TEST(CudaAttention, ReadsACache) {
-  for (DType q : {DType::f32, DType::bf16})
-    for (DType kv : {DType::f32, DType::bf16})
+  for (DType q : kFloats)
+    for (DType kv : floats_with(q))
       for (int64_t queries : {1, 4}) {
         SCOPED_TRACE(fmt::format("{} queries, {} and {}", queries, dtype_name(q), dtype_name(kv)));
         const Call call{2, queries, 2, 1, 24};
@@ -210,7 +210,7 @@ void expect_decoded(const Call& call, DType dtype, int64_t held, int64_t offset)
 }
 
 TEST(CudaAttention, DecodesEveryGroupHeadSizeAndMask) {
-  for (DType dtype : {DType::f32, DType::bf16}) {
+  for (DType dtype : kFloats) {
     for (int64_t dim : {1, 18, 64, 128, 260}) expect_decoded({1, 1, 3, 1, dim}, dtype, 140, 130);
     for (int64_t heads : {1, 9}) expect_decoded({1, 1, heads, 1, 64}, dtype, 140, 130);
   }
@@ -231,8 +231,8 @@ TEST(CudaAttention, OffsetsOutsideTheCache) {
 }
 
 TEST(CudaAttention, AppendsRowsToACache) {
-  for (DType k : {DType::f32, DType::bf16})
-    for (DType cache : {DType::f32, DType::bf16})
+  for (DType k : kFloats)
+    for (DType cache : floats_with(k))
       for (int64_t width : {8, 13})
         for (int64_t offset : {-2, 0, 5, 8, 12})
           expect_cuda_matches("kv_append",

@@ -8,8 +8,8 @@ namespace {
 using namespace op_test;
 
 TEST(CudaCast, RoundsAsTheReference) {
-  for (DType x : {DType::f32, DType::bf16})
-    for (const char* y : {"f32", "bf16"})
+  for (DType x : kFloats)
+    for (const char* y : names_with(x))
       for (int64_t count : {1, 9, 256, 5001})
         expect_cuda_matches("cast", {Tensor::random(x, {count}, 1)}, {{"dtype", std::string(y)}}, {0, 0});
 }

@@ -10,8 +10,8 @@ Tolerance tolerance(DType dtype) { return dtype == DType::f32 ? Tolerance{1e-5, 
 
 TEST(CudaRowLengths, AgreesWithTheReference) {
   for (const auto& [outs, ins, rank] : {std::array<int64_t, 3>{1, 1, 1}, {17, 37, 3}, {8, 1100, 5}, {20, 128, 16}})
-    for (DType weight : {DType::f32, DType::bf16})
-      for (DType matrices : {DType::f32, DType::bf16}) {
+    for (DType weight : kFloats)
+      for (DType matrices : floats_with(weight)) {
         SCOPED_TRACE(ins);
         expect_cuda_matches("row_lengths",
                             {Tensor::random(weight, {outs, ins}, 1), Tensor::random(matrices, {rank, ins}, 2),
@@ -34,8 +34,8 @@ const std::vector<std::pair<int64_t, int64_t>> kShapes = {{3, 1},   {70, 8},   {
 
 TEST(CudaMagnitude, AgreesWithTheReference) {
   for (const auto& [rows, width] : kShapes)
-    for (DType z : {DType::f32, DType::bf16})
-      for (DType y : {DType::f32, DType::bf16})
+    for (DType z : kFloats)
+      for (DType y : floats_with(z))
         for (int parts : {0, 1, 2, 3}) {
           SCOPED_TRACE(width);
           const bool bias = parts % 2 != 0, residual = parts / 2 != 0;
@@ -61,8 +61,8 @@ std::vector<Tensor> gradient_operands(DType z, DType dy, int64_t rows, int64_t w
 
 TEST(CudaMagnitudeGrad, AgreesWithTheReference) {
   for (const auto& [rows, width] : kShapes)
-    for (DType z : {DType::f32, DType::bf16})
-      for (DType dy : {DType::f32, DType::bf16})
+    for (DType z : kFloats)
+      for (DType dy : floats_with(z))
         for (int64_t trip : {0, 1}) {
           SCOPED_TRACE(width);
           Attrs attrs{{"accumulate", "carried"}};

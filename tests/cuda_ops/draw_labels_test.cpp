@@ -44,7 +44,7 @@ void expect_draws_match(const DrawCase& c, double drawn_labels) {
 
 TEST(CudaDrawLabels, AgreesWithTheReference) {
   set_threads(1);
-  for (const DType dtype : {DType::f32, DType::bf16})
+  for (const DType dtype : kFloats)
     for (const double drawn_labels : {0.0, 12.0}) {
       DrawCase c;
       c.dtype = dtype;

@@ -11,7 +11,7 @@ using namespace op_test;
 
 // Bitwise the same masks, in all trips.
 TEST(CudaDropout, DropsWhatTheReferenceDrops) {
-  for (DType dtype : {DType::f32, DType::bf16})
+  for (DType dtype : kFloats)
     for (double rate : {0.0, 0.1, 0.5, 0.999})
       for (const auto& [count, trip] : std::vector<std::pair<int64_t, int64_t>>{{1, 0}, {1003, 0}, {4100, 3}}) {
         RunOptions options;

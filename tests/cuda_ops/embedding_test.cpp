@@ -18,15 +18,15 @@ Tensor ids(int64_t tokens, int64_t rows, int most) {
 }
 
 TEST(CudaEmbedding, AgreesWithTheReference) {
-  for (DType table : {DType::f32, DType::bf16})
-    for (const char* y : {"f32", "bf16"})
+  for (DType table : kFloats)
+    for (const char* y : names_with(table))
       for (int64_t width : {1, 8, 37, 264})
         expect_cuda_matches("embedding", {ids(19, 11, 20), Tensor::random(table, {11, width}, 1)},
                             {{"dtype", std::string(y)}}, {0, 0});
 }
 
 TEST(CudaEmbeddingGrad, AgreesWithTheReference) {
-  for (DType dy : {DType::f32, DType::bf16})
+  for (DType dy : kFloats)
     for (const auto& [tokens, width, most] :
          std::vector<std::array<int, 3>>{{1, 8, 0}, {40, 37, 30}, {129, 8, 100}, {300, 264, 35}, {257, 16, 0}}) {
       SCOPED_TRACE(tokens);

@@ -10,8 +10,8 @@ using namespace op_test;
 // Groups and tokens narrower and wider than a warp, bitwise equal to the reference.
 TEST(CudaFakeQuantize, GivesTheReferencesBits) {
   uint64_t seed = 1;
-  for (const DType dtype : {DType::f32, DType::bf16})
-    for (const char* out : {"f32", "bf16"})
+  for (const DType dtype : kFloats)
+    for (const char* out : names_with(dtype))
       for (const int64_t width : {1, 7, 32, 33, 100, 576}) {
         SCOPED_TRACE(width);
         const Tensor x = Tensor::random(dtype, {2, 9, width}, ++seed, 4),

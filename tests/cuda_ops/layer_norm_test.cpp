@@ -12,8 +12,8 @@ const std::vector<std::pair<int64_t, int64_t>> kShapes = {{3, 3},   {70, 8},   {
 
 TEST(CudaLayerNorm, AgreesWithTheReference) {
   for (const auto& [rows, width] : kShapes)
-    for (DType x : {DType::f32, DType::bf16})
-      for (const char* y : {"f32", "bf16"}) {
+    for (DType x : kFloats)
+      for (const char* y : names_with(x)) {
         SCOPED_TRACE(width);
         expect_cuda_matches("layer_norm",
                             {Tensor::random(x, {1, rows, width}, 1, 3), Tensor::random(DType::f32, {width}, 2),
@@ -44,8 +44,8 @@ Attrs grad_attrs(int64_t train, bool addend) { return {{"eps", 1e-5}, {"train", 
 TEST(CudaLayerNormGrad, AgreesWithTheReference) {
   int turn = 0;
   for (const auto& [rows, width] : kShapes)
-    for (DType x : {DType::f32, DType::bf16})
-      for (DType dy : {DType::f32, DType::bf16})
+    for (DType x : kFloats)
+      for (DType dy : floats_with(x))
         for (int64_t train : {0, 1, 2, 3}) {
           if (width > 100 && (x != dy || train % 3 != 0)) continue;
           if (width > 1000 && (x == DType::f32 || train == 0)) continue;

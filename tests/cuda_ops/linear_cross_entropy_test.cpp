@@ -70,7 +70,7 @@ LossCall call_of(const LossCase& c, bool gradient) {
   return call;
 }
 
-Tolerance tolerance_of(DType dtype) { return dtype == DType::bf16 ? Tolerance{1e-2, 1e-2} : Tolerance{2e-5, 1e-5}; }
+Tolerance tolerance_of(DType dtype) { return dtype == DType::f32 ? Tolerance{2e-5, 1e-5} : Tolerance{1e-2, 1e-2}; }
 
 void expect_loss_matches(const LossCase& c) {
   std::ostringstream text;
@@ -90,7 +90,7 @@ class CudaLoss : public testing::Test {
 };
 
 TEST_F(CudaLoss, AgreesInEveryLayoutAndChunk) {
-  for (DType dtype : {DType::f32, DType::bf16})
+  for (DType dtype : kFloats)
     for (bool out_in : {true, false})
       for (int64_t chunk : {0, 3, 4}) {
         LossCase c;
@@ -105,7 +105,7 @@ TEST_F(CudaLoss, AgreesInEveryLayoutAndChunk) {
 
 // More rows than one block adds, in a full chunk and in the last one.
 TEST_F(CudaLoss, SumsABiasOverManyRows) {
-  for (DType dtype : {DType::f32, DType::bf16})
+  for (DType dtype : kFloats)
     for (int64_t vocabulary : {37, 264}) {
       LossCase c;
       c.sequence = 110, c.chunk = 140, c.vocabulary = vocabulary, c.dtype = dtype;
@@ -136,7 +136,7 @@ TEST_F(CudaLoss, AgreesWithEveryOption) {
 // Several iterations of each loop over a row, and lengths that are not multiples of a pack.
 TEST_F(CudaLoss, AgreesForLongRows) {
   for (int64_t vocabulary : {4101, 9003})
-    for (DType dtype : {DType::f32, DType::bf16}) {
+    for (DType dtype : kFloats) {
       LossCase c;
       c.batch = 1;
       c.sequence = 2;
@@ -293,7 +293,7 @@ class CudaLossByLibrary : public CudaLoss {
 
 TEST_F(CudaLossByLibrary, Agrees) {
   fake.known[0].workspace = 300;
-  for (DType dtype : {DType::f32, DType::bf16})
+  for (DType dtype : kFloats)
     for (bool out_in : {true, false})
       for (int64_t hidden : {6, 16}) {
         LossCase c;

@@ -22,9 +22,9 @@ std::vector<Tensor> inputs_of(DType x, DType matrices, DType y, const std::vecto
 }
 
 TEST(CudaLoraRows, AgreesWithTheReference) {
-  for (DType x : {DType::f32, DType::bf16})
-    for (DType matrices : {DType::f32, DType::bf16})
-      for (DType y : {DType::f32, DType::bf16}) {
+  for (DType x : kFloats)
+    for (DType matrices : floats_with(x))
+      for (DType y : floats_with(matrices == DType::f32 ? x : matrices)) {
         SCOPED_TRACE(fmt::format("{}, {}, {}", dtype_name(x), dtype_name(matrices), dtype_name(y)));
         expect_cuda_matches("lora_rows", inputs_of(x, matrices, y, {0, -1, 2, 0, 3, -7, 1, 1000000}), {},
                             y == DType::f32 ? Tolerance{2e-5, 1e-5} : Tolerance{2e-2, 1e-2});

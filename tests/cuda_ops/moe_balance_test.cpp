@@ -36,7 +36,7 @@ TEST(CudaMoeBalance, BeginsWithNothing) {
 
 TEST(CudaMoeBalance, SumsALayer) {
   for (const Layer& layer : layers())
-    for (DType dtype : {DType::f32, DType::bf16}) {
+    for (DType dtype : kFloats) {
       SCOPED_TRACE(fmt::format("{}x{} tokens to {} of {}", layer.batch, layer.seq, layer.chosen, layer.experts));
       const Tensor input = logits(layer, dtype);
       RunOptions plain, in_place;
@@ -51,7 +51,7 @@ TEST(CudaMoeBalance, SumsALayer) {
 
 TEST(CudaMoeBalance, GivesTheGradientOfTheLogits) {
   for (const Layer& layer : layers())
-    for (DType dtype : {DType::f32, DType::bf16}) {
+    for (DType dtype : kFloats) {
       RunOptions in_place;
       in_place.use_may = dtype == DType::f32;
       const double near = dtype == DType::f32 ? 1e-6 : 2e-3;

@@ -99,8 +99,8 @@ void expect_tensor_cores_match(const char* op, const std::vector<Tensor>& inputs
 TEST(CudaMoeLinear, EachRowMeetsItsExpert) {
   for (const Layer& layer : layers()) {
     each_product(layer, DType::f32, DType::f32, expect_matches);
-    each_product(layer, DType::bf16, DType::f32, expect_matches);
-    each_product(layer, DType::bf16, DType::bf16, expect_matches);
+    for (DType narrow : {DType::bf16, DType::f16})
+      for (DType result : {DType::f32, narrow}) each_product(layer, narrow, result, expect_matches);
   }
 }
 
@@ -122,7 +122,7 @@ TEST(CudaMoeLinear, WideWeightsAreRounded) {
 
 TEST(CudaMoeLinear, WeightGradientsAddUpOrOverwrite) {
   for (const Layer& layer : layers())
-    for (DType dtype : {DType::f32, DType::bf16}) each_weight_gradient(layer, dtype, expect_matches);
+    for (DType dtype : kFloats) each_weight_gradient(layer, dtype, expect_matches);
 }
 
 TEST(CudaMoeLinear, TensorCoresAgreeWithTheReference) {
@@ -204,7 +204,7 @@ TEST(CudaMoeLinear, EveryTileHasItsTurn) {
 TEST(CudaMoeLinear, RowsDoNotDependOnTheirNumber) {
   constexpr int64_t kIns = 40, kOuts = 136;
   const Routing many = counted_routing({530, 2, 0}), one = counted_routing({1, 0, 0});
-  for (DType dtype : {DType::f32, DType::bf16}) {
+  for (DType dtype : kFloats) {
     const Tensor x = rows_of(dtype, many, kIns, 1), w = Tensor::random(dtype, {3, kOuts, kIns}, 2);
     Tensor first = rows_of(dtype, one, kIns, 1);
     for (int64_t i = 0; i < kIns; ++i) first.set(i, x.at(i));

@@ -22,7 +22,7 @@ TEST(CudaMoe, RoutesLikeTheReference) {
   struct Case {
     int64_t tokens, experts, chosen;
   };
-  for (DType dtype : {DType::f32, DType::bf16})
+  for (DType dtype : kFloats)
     for (const Case& c : {Case{1, 4, 2}, Case{7, 8, 8}, Case{150, 5, 2}, Case{2, 70, 34}, Case{1, 2100, 3}})
       for (int64_t normalised : {0, 1}) {
         SCOPED_TRACE(fmt::format("{} tokens to {} of {}, {}", c.tokens, c.chosen, c.experts, dtype_name(dtype)));
@@ -55,7 +55,7 @@ TEST(CudaMoe, RoutesNotANumberLast) {
 
 TEST(CudaMoe, DispatchesAndCombines) {
   for (const Routing& routing : routings())
-    for (DType dtype : {DType::f32, DType::bf16})
+    for (DType dtype : kFloats)
       for (int64_t width : {int64_t{3}, routing.tokens == 5 ? int64_t{1040} : int64_t{40}}) {
         const int64_t tokens = routing.tokens, chosen = routing.chosen;
         expect_cuda_matches("moe_dispatch", {Tensor::random(dtype, {1, tokens, width}, 1), routing.rows}, {}, {0, 0});

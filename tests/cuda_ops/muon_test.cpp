@@ -34,7 +34,7 @@ TEST(CudaMuon, AgreesWithTheReference) {
 }
 
 TEST(CudaMuon, LeavesOutAStepWhoseNormIsNotFinite) {
-  for (const DType weight : {DType::f32, DType::bf16}) {
+  for (const DType weight : kFloats) {
     const std::vector<Tensor> in = inputs(weight, {9, 7}, NAN, false);
     const RunResult found = run_cuda_op("muon", in, kMuonAttrs);
     expect_same_bytes(found.outputs[0], in[0]);

@@ -58,8 +58,8 @@ std::vector<Pools> pools() {
 
 TEST(CudaPagedAttention, AgreesWithTheReference) {
   for (const Pools& p : pools())
-    for (DType q : {DType::f32, DType::bf16})
-      for (DType kv : {DType::f32, DType::bf16}) {
+    for (DType q : kFloats)
+      for (DType kv : floats_with(q)) {
         SCOPED_TRACE(fmt::format("{} heads of {}, {} and {}", p.heads, p.dim, dtype_name(q), dtype_name(kv)));
         expect_cuda_matches("attention_paged", inputs_of(p, q, kv), p.attrs(),
                             q == DType::f32 ? Tolerance{1e-5, 1e-5} : Tolerance{1e-2, 1e-2});
@@ -110,8 +110,8 @@ TEST(CudaPagedAttention, WhatTablesSayNeverLeadsOutOfThePool) {
 }
 
 TEST(CudaPagedAttention, AppendsRowsToTheirSlots) {
-  for (DType k : {DType::f32, DType::bf16})
-    for (DType pool : {DType::f32, DType::bf16})
+  for (DType k : kFloats)
+    for (DType pool : floats_with(k))
       for (int64_t width : {8, 13})
         expect_cuda_matches("kv_append_paged",
                             {Tensor::random(k, {5, 1, width}, 1), Tensor::random(pool, {1, 12, width}, 2),

@@ -14,8 +14,8 @@ const std::vector<std::pair<int64_t, int64_t>> kShapes = {{3, 1},   {70, 8},   {
 
 TEST(CudaRmsNorm, AgreesWithTheReference) {
   for (const auto& [rows, width] : kShapes)
-    for (DType x : {DType::f32, DType::bf16})
-      for (const char* y : {"f32", "bf16"}) {
+    for (DType x : kFloats)
+      for (const char* y : names_with(x)) {
         SCOPED_TRACE(width);
         expect_cuda_matches(
             "rms_norm", {Tensor::random(x, {1, rows, width}, 1), Tensor::random(DType::f32, {width}, 2)},
@@ -36,8 +36,8 @@ TEST(CudaRmsNorm, WorksInPlace) {
 // With a residual: bitwise the norm followed by the addition; also in place of either operand.
 TEST(CudaRmsNorm, AddsAResidual) {
   for (const auto& [rows, width] : kShapes)
-    for (DType x : {DType::f32, DType::bf16})
-      for (DType y : {DType::f32, DType::bf16}) {
+    for (DType x : kFloats)
+      for (DType y : floats_with(x)) {
         SCOPED_TRACE(width);
         const std::vector<Tensor> norm{Tensor::random(x, {1, rows, width}, 1), Tensor::random(DType::f32, {width}, 2)};
         const Tensor residual = Tensor::random(y, {1, rows, width}, 3);
@@ -84,8 +84,8 @@ TEST(CudaRmsNormGrad, WritesANarrowCopy) {
 
 TEST(CudaRmsNormGrad, AgreesWithTheReference) {
   for (const auto& [rows, width] : kShapes)
-    for (DType x : {DType::f32, DType::bf16})
-      for (DType dy : {DType::f32, DType::bf16})
+    for (DType x : kFloats)
+      for (DType dy : floats_with(x))
         for (bool train : {false, true}) {
           if (width > 1000 && (x != DType::bf16 || x != dy || !train)) continue;
           SCOPED_TRACE(width);

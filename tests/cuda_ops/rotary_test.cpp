@@ -21,7 +21,7 @@ Tolerance tolerance(DType dtype) { return dtype == DType::f32 ? Tolerance{3e-7, 
 
 TEST(CudaRotary, AgreesWithTheReference) {
   for (const Shape& s : kShapes)
-    for (DType dtype : {DType::f32, DType::bf16})
+    for (DType dtype : kFloats)
       for (int64_t inverse : {0, 1})
         expect_cuda_matches("rotary", inputs(dtype, s), {{"heads", s.heads}, {"inverse", inverse}}, tolerance(dtype));
 }

@@ -6,7 +6,7 @@ namespace {
 using namespace op_test;
 
 TEST(CudaScale, AgreesWithTheReference) {
-  for (DType dtype : {DType::f32, DType::bf16})
+  for (DType dtype : kFloats)
     for (int64_t count : {1, 7, 4100})
       expect_cuda_matches("scale", {Tensor::random(dtype, {count}, 1)}, {{"factor", 0.3}},
                           {0, dtype == DType::f32 ? 1e-6 : 8e-3});

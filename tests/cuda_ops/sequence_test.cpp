@@ -17,14 +17,14 @@ TEST(CudaSequenceLengths, AgreesWithTheReference) {
 }
 
 TEST(CudaSelectLast, AgreesWithTheReference) {
-  for (DType dtype : {DType::f32, DType::bf16})
+  for (DType dtype : kFloats)
     for (double index : {-1.0, 0.0, 3.0, 9.0})
       expect_cuda_matches("select_last",
                           {Tensor::random(dtype, {1, 5, 600}, 1), Tensor::filled(DType::i32, {1}, index)}, {}, {0, 0});
 }
 
 TEST(CudaSelectRows, AgreesWithTheReference) {
-  for (DType dtype : {DType::f32, DType::bf16})
+  for (DType dtype : kFloats)
     expect_cuda_matches("select_rows",
                         {Tensor::random(dtype, {5, 1, 600}, 1), Tensor(DType::i32, {6}, {4, 0, -1, 5, 2, 2})}, {},
                         {0, 0});

@@ -44,7 +44,7 @@ TEST(CudaSgd, NarrowWeightsAgreeWithTheReference) {
 }
 
 TEST(CudaSgd, LeavesOutAStepWhoseNormIsNotFinite) {
-  for (DType weight : {DType::f32, DType::bf16}) {
+  for (DType weight : kFloats) {
     const std::vector<Tensor> in = inputs(weight, 100, NAN, true, false);
     const RunResult found = run_cuda_op("sgd", in, attrs_of(0.9, false));
     expect_same_bytes(found.outputs[0], in[0]);

@@ -14,7 +14,7 @@ const std::vector<std::vector<int64_t>> kSizes = {{5},    {64, 16, 16}, {8, 4},
 
 TEST(CudaSplit, AgreesWithTheReference) {
   for (const std::vector<int64_t>& sizes : kSizes)
-    for (DType dtype : {DType::f32, DType::bf16})
+    for (DType dtype : kFloats)
       for (int64_t groups : {1, 3}) {
         int64_t width = 0;
         for (int64_t size : sizes) width += groups * size;
@@ -25,7 +25,7 @@ TEST(CudaSplit, AgreesWithTheReference) {
 
 TEST(CudaConcat, AgreesWithTheReference) {
   for (const std::vector<int64_t>& sizes : kSizes)
-    for (DType dtype : {DType::f32, DType::bf16})
+    for (DType dtype : kFloats)
       for (int64_t groups : {1, 3}) {
         std::vector<Tensor> parts;
         for (int64_t size : sizes) parts.push_back(Tensor::random(dtype, {2, 5, groups * size}, 1));

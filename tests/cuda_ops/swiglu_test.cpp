@@ -15,7 +15,7 @@ std::vector<Tensor> inputs(DType dtype, int64_t count, double scale, int n) {
 }
 
 TEST(CudaSwiglu, AgreesWithTheReference) {
-  for (DType dtype : {DType::f32, DType::bf16})
+  for (DType dtype : kFloats)
     for (const char* activation : {"silu", "gelu", "gelu_tanh"})
       for (const auto& [count, scale] :
            std::vector<std::pair<int64_t, double>>{{1, 1}, {7, 4}, {1029, 8}, {5000, 40}}) {

@@ -63,7 +63,7 @@ TEST(CudaUpdate, AgreesWithTheReference) {
 
 TEST(CudaUpdate, LeavesOutAStepWhoseNormIsNotFinite) {
   for (const Case& of : cases())
-    for (const DType weight : {DType::f32, DType::bf16}) {
+    for (const DType weight : kFloats) {
       const std::vector<Tensor> in = inputs(of, weight, 100, NAN, false);
       const RunResult found = run_cuda_op(of.op, in, of.attrs);
       expect_same_bytes(found.outputs[0], in[0]);
@@ -76,7 +76,7 @@ TEST(CudaUpdate, EstimatesTheCurvature) {
   const Case of{"sophia",
                 {{"beta1", 0.9}, {"beta2", 0.95}, {"rho", 4.0}, {"decay", int64_t{1}}, {"tensor", int64_t{77}}}};
   const UpdatePlan plan(of.op, of.attrs);
-  for (const DType weight : {DType::f32, DType::bf16}) {
+  for (const DType weight : kFloats) {
     std::vector<Tensor> in = inputs(of, weight, 1027, 0.7, false);
     in[plan.hyper].set(kDrawnLabels, 37);
     const RunResult expected = run_op(of.op, in, of.attrs), found = run_cuda_op(of.op, in, of.attrs);

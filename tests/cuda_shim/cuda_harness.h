@@ -87,6 +87,17 @@ inline RunResult run_cuda_op(std::string_view name, const std::vector<Tensor>& i
   return result;
 }
 
+// The element types of kernels, and those that go together with one of them: a call never has both narrow types.
+inline constexpr DType kFloats[] = {DType::f32, DType::bf16, DType::f16};
+inline std::vector<DType> floats_with(DType other) {
+  if (other == DType::f32) return {DType::f32, DType::bf16, DType::f16};
+  return {DType::f32, other};
+}
+inline std::vector<const char*> names_with(DType other) {
+  if (other == DType::f32) return {"f32", "bf16", "f16"};
+  return {"f32", other == DType::f16 ? "f16" : "bf16"};
+}
+
 struct Tolerance {
   double absolute = 1e-6;
   double relative = 1e-5;

@@ -14,6 +14,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/float16.h"
+
 #define __global__
 #define __device__
 #define __host__
@@ -96,6 +98,10 @@ void check_device_store(const void* at, size_t bytes);
 void begin_copy(void* shared, const void* global, size_t bytes, bool there);
 void end_copy_group();
 void await_copies(int under_way);
+
+// Conversions of fp16 numbers, as the processor of a GPU has them.
+inline float half_as_float(uint16_t bits) { return static_cast<float>(float16::of_bits(bits)); }
+inline uint16_t float_as_half(float x) { return float16(x).bits; }
 
 // Number of threads run so far, for tests of the shim and of a test's cost.
 int64_t threads_run();

@@ -37,7 +37,7 @@ std::unique_ptr<CudaKernel> make_adafactor(const KernelSpec& spec, const CudaCon
     a.row_squares = plan.factored ? call.outputs[1].as<float>() : nullptr;
     a.col_squares = call.outputs[plan.cols_state()].as<float>();
     a.moment = plan.moment ? call.outputs[plan.moment_state()].as<float>() : nullptr;
-    a.copy = call.outputs.size() > plan.copy ? call.outputs[plan.copy].data : nullptr;
+    a.copy = narrow_copy(call, plan.copy);
     a.hyper = call.inputs[plan.hyper].as<float>();
     a.clip = call.inputs[plan.factor()].as<float>();
     float* const scratch = reinterpret_cast<float*>(call.scratch.data());

@@ -108,15 +108,17 @@ __global__ void adafactor_move(AdafactorArgs a) {
     if (a.moment) u = a.moment[i] = fmaf(a.beta1, a.moment[i], (1.0f - a.beta1) * u);
     Floats<1> w = load_floats<1>(static_cast<W*>(a.w) + i);
     w.at[0] = fmaf(-decay, w.at[0], w.at[0]) - u;
-    store_weight(static_cast<W*>(a.w), static_cast<Bf16*>(a.copy), keys, i, w);
+    store_weight(static_cast<W*>(a.w), a.copy, keys, i, w);
   });
 }
 
 #ifdef __CUDACC_RTC__
 template __global__ void adafactor_sums<float>(AdafactorArgs);
 template __global__ void adafactor_sums<Bf16>(AdafactorArgs);
+template __global__ void adafactor_sums<Half>(AdafactorArgs);
 template __global__ void adafactor_move<float>(AdafactorArgs);
 template __global__ void adafactor_move<Bf16>(AdafactorArgs);
+template __global__ void adafactor_move<Half>(AdafactorArgs);
 #else
 void launch_adafactor(FloatType weight, const AdafactorArgs& args, int multiprocessors, CudaStream stream) {
   const auto blocks = [](int64_t count) {

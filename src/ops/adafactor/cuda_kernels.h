@@ -1,18 +1,18 @@
 // Launcher of Adafactor's device code.
 #pragma once
 
-#include "ops/cuda/launch.h"
+#include "ops/cuda/narrow_copy.h"
 #include "ops/step_scalars.h"
 
 namespace headroom::cuda {
 
 struct AdafactorArgs {
-  void* w = nullptr;  // f32 or bf16
+  void* w = nullptr;  // f32 or narrow
   const float* g = nullptr;
   float* row_squares = nullptr;  // null for a vector
   float* col_squares = nullptr;
   float* moment = nullptr;       // null without momentum
-  void* copy = nullptr;          // bf16, or null; only with an f32 weight
+  NarrowCopy copy;               // only with an f32 weight
   const float* hyper = nullptr;  // of ops/step_scalars.h, read on the device
   const float* clip = nullptr;   // one factor; if it is not finite, nothing changes
   float* row_factors = nullptr;  // scratch, laid out as in ops/adafactor/shape.h
@@ -34,7 +34,7 @@ struct AdafactorArgs {
   bool decay = false;
 };
 
-// One step in place. A bf16 weight is rounded stochastically with its elements' random bits.
+// One step in place. A narrow weight is rounded stochastically with its elements' random bits.
 void launch_adafactor(FloatType weight, const AdafactorArgs& args, int multiprocessors, CudaStream stream);
 
 }  // namespace headroom::cuda

@@ -23,6 +23,7 @@ __global__ void add(const T* a, const T* b, T* y, int64_t count) {
 #ifdef __CUDACC_RTC__
 template __global__ void add<float>(const float*, const float*, float*, int64_t);
 template __global__ void add<Bf16>(const Bf16*, const Bf16*, Bf16*, int64_t);
+template __global__ void add<Half>(const Half*, const Half*, Half*, int64_t);
 #else
 void launch_add(FloatType type, const void* a, const void* b, void* y, int64_t count, int multiprocessors,
                 CudaStream stream) {

@@ -35,17 +35,19 @@ __global__ void kv_append(const K* k, C* cache, const int32_t* offset, int64_t c
   template __global__ void kv_append<Q, KV, 4>(const Q*, KV*, const int32_t*, int64_t, int64_t, int64_t, int64_t);
 HR_DECODE(float, float)
 HR_DECODE(float, Bf16)
+HR_DECODE(float, Half)
 HR_DECODE(Bf16, float)
+HR_DECODE(Half, float)
 HR_DECODE(Bf16, Bf16)
+HR_DECODE(Half, Half)
 template __global__ void attention_join<float, WholeCache>(WholeCache, AttentionArrays, DecodeArrays);
 template __global__ void attention_join<Bf16, WholeCache>(WholeCache, AttentionArrays, DecodeArrays);
+template __global__ void attention_join<Half, WholeCache>(WholeCache, AttentionArrays, DecodeArrays);
 #else
 void launch_attention_decode(FloatType q_type, FloatType kv_type, const AttentionSizes& sizes,
                              const AttentionArrays& arrays, const DecodeArrays& partial, CudaStream stream) {
-  with_float_type(q_type, [&](auto q_zero) {
-    with_float_type(kv_type, [&](auto kv_zero) {
-      launch_decode<decltype(q_zero), decltype(kv_zero)>(WholeCache{sizes}, arrays, partial, stream);
-    });
+  with_float_types(q_type, kv_type, [&](auto q_zero, auto kv_zero) {
+    launch_decode<decltype(q_zero), decltype(kv_zero)>(WholeCache{sizes}, arrays, partial, stream);
   });
 }
 
@@ -53,19 +55,17 @@ void launch_kv_append(FloatType k_type, FloatType cache_type, const void* k, voi
                       int64_t batch, int64_t rows, int64_t held, int64_t width, int multiprocessors,
                       CudaStream stream) {
   const int64_t count = batch * rows * width;
-  with_float_type(k_type, [&](auto k_zero) {
-    with_float_type(cache_type, [&](auto cache_zero) {
-      using K = decltype(k_zero);
-      using C = decltype(cache_zero);
-      const auto run = [&](auto kernel, int64_t items) {
-        launch(kernel, grid_over(items, multiprocessors), stream, static_cast<const K*>(k), static_cast<C*>(cache),
-               offset, count, rows, held, width);
-      };
-      if (width % 4 == 0)
-        run(kv_append<K, C, 4>, count / 4);
-      else
-        run(kv_append<K, C, 1>, count);
-    });
+  with_float_types(k_type, cache_type, [&](auto k_zero, auto cache_zero) {
+    using K = decltype(k_zero);
+    using C = decltype(cache_zero);
+    const auto run = [&](auto kernel, int64_t items) {
+      launch(kernel, grid_over(items, multiprocessors), stream, static_cast<const K*>(k), static_cast<C*>(cache),
+             offset, count, rows, held, width);
+    };
+    if (width % 4 == 0)
+      run(kv_append<K, C, 4>, count / 4);
+    else
+      run(kv_append<K, C, 1>, count);
   });
 }
 #endif

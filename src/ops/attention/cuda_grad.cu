@@ -204,17 +204,22 @@ __global__ void __launch_bounds__(kTileThreads, C == 1 ? 2 : 1)
 #ifdef __CUDACC_RTC__
 template __global__ void attention_products<float>(AttentionSizes, AttentionGradArrays, int);
 template __global__ void attention_products<Bf16>(AttentionSizes, AttentionGradArrays, int);
+template __global__ void attention_products<Half>(AttentionSizes, AttentionGradArrays, int);
 #define HR_ATTENTION_GRAD(T, C, kDropped)                                                               \
   template __global__ void attention_grad_queries<T, C, kDropped>(AttentionSizes, AttentionGradArrays); \
   template __global__ void attention_grad_keys<T, C, kDropped>(AttentionSizes, AttentionGradArrays);
 HR_ATTENTION_GRAD(float, 1, false)
 HR_ATTENTION_GRAD(Bf16, 1, false)
+HR_ATTENTION_GRAD(Half, 1, false)
 HR_ATTENTION_GRAD(float, 2, false)
 HR_ATTENTION_GRAD(Bf16, 2, false)
+HR_ATTENTION_GRAD(Half, 2, false)
 HR_ATTENTION_GRAD(float, 1, true)
 HR_ATTENTION_GRAD(Bf16, 1, true)
+HR_ATTENTION_GRAD(Half, 1, true)
 HR_ATTENTION_GRAD(float, 2, true)
 HR_ATTENTION_GRAD(Bf16, 2, true)
+HR_ATTENTION_GRAD(Half, 2, true)
 #else
 template <int C, bool kDropped>
 static void launch_grad_tiles(FloatType type, const AttentionSizes& sizes, const AttentionGradArrays& arrays,

@@ -126,10 +126,14 @@ __global__ void __launch_bounds__(kTileThreads, 2) attention_tiles(AttentionSize
   template __global__ void attention_tiles<T, T, 2, true>(AttentionSizes, AttentionArrays);
 HR_ATTENTION(float, float)
 HR_ATTENTION(float, Bf16)
+HR_ATTENTION(float, Half)
 HR_ATTENTION(Bf16, float)
+HR_ATTENTION(Half, float)
 HR_ATTENTION(Bf16, Bf16)
+HR_ATTENTION(Half, Half)
 HR_ATTENTION_DROPPED(float)
 HR_ATTENTION_DROPPED(Bf16)
+HR_ATTENTION_DROPPED(Half)
 #else
 template <int C>
 static void launch_tiles(FloatType q_type, FloatType kv_type, const AttentionSizes& sizes,

@@ -17,6 +17,8 @@ inline std::string compute_capability_name(int version) {
   return std::to_string(version / 10) + "." + std::to_string(version % 10);
 }
 
+// From 7.0 on, tensor cores multiply fp16.
+inline bool has_fp16_tensor_cores(const DeviceFacts& facts) { return compute_capability(facts) >= 70; }
 // From 8.0 on, tensor cores multiply bf16, and copies to shared memory are asynchronous.
 inline bool has_bf16_tensor_cores(const DeviceFacts& facts) { return compute_capability(facts) >= 80; }
 // From 8.9 on, tensor cores multiply fp8.

@@ -68,7 +68,10 @@ class Owned {
   int (*drop_)(T) = nullptr;
 };
 
-int type_code(DType dtype) { return dtype == DType::bf16 ? kBfloat16 : kFloat32; }
+int type_code(DType dtype) {
+  if (dtype == DType::f32) return kFloat32;
+  return dtype == DType::f16 ? kFloat16 : kBfloat16;
+}
 
 int type_code(Fp8Format format, DType otherwise) {
   if (format == Fp8Format::none) return type_code(otherwise);

@@ -34,7 +34,7 @@ struct Heuristic {
 };
 
 constexpr int kSuccess = 0, kNotSupported = 15;
-constexpr int kFloat32 = 0, kBfloat16 = 14, kFloat8E4m3 = 28, kFloat8E5m2 = 29;
+constexpr int kFloat32 = 0, kFloat16 = 2, kBfloat16 = 14, kFloat8E4m3 = 28, kFloat8E5m2 = 29;
 constexpr int kCompute32 = 68, kComputeFastBfloat16 = 75, kComputeFastTf32 = 77;
 constexpr int kNormal = 0, kTransposed = 1;
 constexpr int kDescTransA = 3, kDescTransB = 4, kDescEpilogue = 7, kDescBiasPointer = 8, kDescBiasType = 26;

@@ -53,8 +53,22 @@ struct Bf16 {
   uint16_t bits;
 };
 
+// fp16 as stored in memory. Rounds to nearest even; NaN stays NaN, values that round beyond 65504 become infinite.
+struct Half {
+  uint16_t bits;
+};
+
 HR_DEVICE float widen(float x) { return x; }
 HR_DEVICE float widen(Bf16 x) { return __uint_as_float(static_cast<uint32_t>(x.bits) << 16); }
+HR_DEVICE float widen(Half x) {
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+  float wide;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(x.bits));
+  return wide;
+#else
+  return cuda_shim::half_as_float(x.bits);
+#endif
+}
 
 template <typename T>
 HR_DEVICE T narrow(float x);
@@ -67,6 +81,16 @@ HR_DEVICE Bf16 narrow<Bf16>(float x) {
   const uint32_t raw = __float_as_uint(x);
   if ((raw & 0x7fffffffu) > 0x7f800000u) return {static_cast<uint16_t>((raw >> 16) | 0x40u)};
   return {static_cast<uint16_t>((raw + 0x7fffu + ((raw >> 16) & 1u)) >> 16)};
+}
+template <>
+HR_DEVICE Half narrow<Half>(float x) {
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+  uint16_t bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return {bits};
+#else
+  return {cuda_shim::float_as_half(x)};
+#endif
 }
 
 // Elements of a grid-stride loop: for (int64_t i = first_index(); i < count; i += index_stride()).

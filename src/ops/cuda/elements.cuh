@@ -84,14 +84,31 @@ HR_DEVICE Floats<N> widen(const Raw<Bf16, N>& raw) {
   return x;
 }
 
-// Two bf16 in a word, the first in its lower half; rounded like narrow<Bf16>, with one instruction if there is one.
+template <int N>
+HR_DEVICE Floats<N> widen(const Raw<Half, N>& raw) {
+  Floats<N> x;
+  HR_UNROLL for (int j = 0; j < N; ++j) x.at[j] = widen(Half{static_cast<uint16_t>(raw.word[j / 2] >> (j % 2 * 16))});
+  return x;
+}
+
+template <typename T>
+constexpr bool kIsHalf = false;
+template <>
+constexpr bool kIsHalf<Half> = true;
+
+// Two narrow numbers in a word, the first in its lower half; rounded like narrow<T>, with one instruction if there is
+// one.
+template <typename T>
 HR_DEVICE uint32_t narrow_pair(float first, float second) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   uint32_t pair;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  if constexpr (kIsHalf<T>)
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  else
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
   return pair;
 #else
-  return narrow<Bf16>(first).bits | static_cast<uint32_t>(narrow<Bf16>(second).bits) << 16;
+  return narrow<T>(first).bits | static_cast<uint32_t>(narrow<T>(second).bits) << 16;
 #endif
 }
 
@@ -101,11 +118,11 @@ HR_DEVICE Raw<T, N> narrow_raw(const Floats<N>& x, float) {
   HR_UNROLL for (int j = 0; j < N; ++j) raw.word[j] = __float_as_uint(x.at[j]);
   return raw;
 }
-template <typename T, int N>
-HR_DEVICE Raw<T, N> narrow_raw(const Floats<N>& x, Bf16) {
+template <typename T, int N, typename Narrow>
+HR_DEVICE Raw<T, N> narrow_raw(const Floats<N>& x, Narrow) {
   Raw<T, N> raw;
-  if constexpr (N == 1) raw.word[0] = narrow<Bf16>(x.at[0]).bits;
-  HR_UNROLL for (int j = 0; j < N / 2; ++j) raw.word[j] = narrow_pair(x.at[2 * j], x.at[2 * j + 1]);
+  if constexpr (N == 1) raw.word[0] = narrow<Narrow>(x.at[0]).bits;
+  HR_UNROLL for (int j = 0; j < N / 2; ++j) raw.word[j] = narrow_pair<Narrow>(x.at[2 * j], x.at[2 * j + 1]);
   return raw;
 }
 

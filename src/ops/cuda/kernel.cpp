@@ -26,8 +26,9 @@ std::unique_ptr<CudaKernel> make_cuda_kernel(const KernelSpec& spec, const CudaC
 }
 
 cuda::FloatType float_type(DType dtype) {
-  HR_CHECK(dtype == DType::f32 || dtype == DType::bf16, "no CUDA kernel for {}", dtype_name(dtype));
-  return dtype == DType::f32 ? cuda::FloatType::f32 : cuda::FloatType::bf16;
+  if (dtype == DType::f32) return cuda::FloatType::f32;
+  HR_CHECK(dtype == DType::bf16 || dtype == DType::f16, "no CUDA kernel for {}", dtype_name(dtype));
+  return dtype == DType::f16 ? cuda::FloatType::f16 : cuda::FloatType::bf16;
 }
 
 LaunchMode launch_mode() { return mode_of_thread; }

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "ops/cuda/launch.h"
+#include "ops/cuda/narrow_copy.h"
 #include "ops/kernel.h"
 #include "ops/kernel_table.h"
 
@@ -74,8 +75,13 @@ const CudaKernels& cuda_kernels();
 std::unique_ptr<CudaKernel> make_cuda_kernel(const KernelSpec& spec, const CudaContext& context,
                                              std::string_view only = {}, std::string* chosen = nullptr);
 
-// The element type for launchers. Throws InternalError for types other than f32 and bf16.
+// The element type for launchers. Throws InternalError for types other than f32, bf16 and f16.
 cuda::FloatType float_type(DType dtype);
+// The copy of the weight that an update writes as output `index`; none if it has no such output.
+inline cuda::NarrowCopy narrow_copy(const KernelCall& call, size_t index) {
+  if (call.outputs.size() <= index) return {};
+  return {call.outputs[index].data, float_type(call.outputs[index].dtype)};
+}
 inline int64_t count_of(const ConcreteType& type) { return element_count(type.dims); }
 
 // A kernel from a callable (call, stream).

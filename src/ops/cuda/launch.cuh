@@ -31,19 +31,44 @@ void launch(void (*kernel)(P...), const Grid& grid, CudaStream stream, A... argu
 #endif
 }
 
+// Calls body(T{}) with the narrow element type; `type` is bf16 or f16.
+template <typename Body>
+void with_narrow_type(FloatType type, const Body& body) {
+  if (type == FloatType::f16)
+    body(Half{});
+  else
+    body(Bf16{});
+}
+
 // Calls body(T{}) with the element type.
 template <typename Body>
 void with_float_type(FloatType type, const Body& body) {
   if (type == FloatType::f32)
     body(float{});
   else
-    body(Bf16{});
+    with_narrow_type(type, body);
 }
 
-// Calls body(T{}, U{}) with two element types.
+// Calls body(T{}, U{}) with two element types, which are never both narrow types.
 template <typename Body>
 void with_float_types(FloatType first, FloatType second, const Body& body) {
-  with_float_type(first, [&](auto a) { with_float_type(second, [&](auto b) { body(a, b); }); });
+  if (first == FloatType::f32)
+    with_float_type(second, [&](auto b) { body(float{}, b); });
+  else if (second == FloatType::f32)
+    with_narrow_type(first, [&](auto a) { body(a, float{}); });
+  else
+    with_narrow_type(first, [&](auto both) { body(both, both); });
+}
+
+// Calls body(T{}, R{}) with the types of a product's operands and of its result, which is f32 or the operands' type.
+template <typename Body>
+void with_product_types(FloatType operand, FloatType result, const Body& body) {
+  if (operand == FloatType::f32)
+    body(float{}, float{});
+  else if (result == FloatType::f32)
+    with_narrow_type(operand, [&](auto zero) { body(zero, float{}); });
+  else
+    with_narrow_type(operand, [&](auto zero) { body(zero, zero); });
 }
 
 }  // namespace headroom::cuda

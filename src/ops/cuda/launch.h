@@ -32,7 +32,7 @@ class LoadingOnly {
 namespace cuda {
 
 // The floating-point types of kernels.
-enum class FloatType { f32, bf16 };
+enum class FloatType { f32, bf16, f16 };
 
 struct Grid {
   int64_t x = 1;

@@ -57,11 +57,28 @@ class BlockKeys {
   uint32_t block_ = 0;
 };
 
-// Rounds up with a probability equal to the distance from the lower neighbour, using the top 16 of `bits`. NaN stays
-// NaN.
-HR_DEVICE Bf16 round_stochastically(float x, uint32_t bits) {
+// Rounds up with a probability equal to the distance from the lower neighbour, using the top of `bits`: 16 of them for
+// bf16, 13 for fp16. NaN stays NaN. The results are those of ops/stream/updated_weight.h.
+template <typename T>
+HR_DEVICE T round_stochastically(float x, uint32_t bits);
+template <>
+HR_DEVICE Bf16 round_stochastically<Bf16>(float x, uint32_t bits) {
   if (x != x) return narrow<Bf16>(x);
   return {static_cast<uint16_t>((__float_as_uint(x) + (bits >> 16)) >> 16)};
+}
+// Subnormal numbers are multiples of 2^-24.
+template <>
+HR_DEVICE Half round_stochastically<Half>(float x, uint32_t bits) {
+  if (x != x) return narrow<Half>(x);
+  const uint32_t draw = bits >> 19;
+  const float size = fabsf(x);
+  float rounded = __uint_as_float((__float_as_uint(size) + draw) & ~0x1fffu);
+  if (size < 0x1p-14f) {
+    // Both products are exact, so that a fused multiply-add gives the same bits.
+    const float steps = size * 0x1p24f + static_cast<float>(draw) * 0x1p-13f;
+    rounded = static_cast<float>(static_cast<int32_t>(steps)) * 0x1p-24f;
+  }
+  return narrow<Half>(copysignf(rounded, x));
 }
 
 }  // namespace headroom::cuda

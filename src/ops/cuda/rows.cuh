@@ -113,9 +113,15 @@ inline RowGradientLaunch row_gradient_launch(int64_t rows, int64_t width, bool s
   template __global__ void name<float, Bf16, true>(Args);   \
   template __global__ void name<Bf16, float, true>(Args);   \
   template __global__ void name<Bf16, Bf16, true>(Args);    \
+  template __global__ void name<float, Half, true>(Args);   \
+  template __global__ void name<Half, float, true>(Args);   \
+  template __global__ void name<Half, Half, true>(Args);    \
   template __global__ void name<float, float, false>(Args); \
   template __global__ void name<float, Bf16, false>(Args);  \
   template __global__ void name<Bf16, float, false>(Args);  \
-  template __global__ void name<Bf16, Bf16, false>(Args);
+  template __global__ void name<Bf16, Bf16, false>(Args);   \
+  template __global__ void name<float, Half, false>(Args);  \
+  template __global__ void name<Half, float, false>(Args);  \
+  template __global__ void name<Half, Half, false>(Args);
 
 }  // namespace headroom::cuda

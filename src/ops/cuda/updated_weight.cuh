@@ -2,24 +2,29 @@
 #pragma once
 
 #include "ops/cuda/elements.cuh"
+#include "ops/cuda/narrow_copy.h"
 #include "ops/cuda/random.cuh"
 
 namespace headroom::cuda {
 
-// Stores N elements of a weight starting at i: as f32, with a bf16 copy if there is one; in the second form as bf16,
+// Stores N elements of a weight starting at i: as f32, with a narrow copy if there is one; in the second form narrow,
 // rounded with the elements' random bits.
 template <int N>
-HR_DEVICE void store_weight(float* weight, Bf16* copy, BlockKeys&, int64_t i, const Floats<N>& value) {
+HR_DEVICE void store_weight(float* weight, const NarrowCopy& copy, BlockKeys&, int64_t i, const Floats<N>& value) {
   store_floats(weight + i, value);
-  if (copy) store_floats(copy + i, value);
+  if (!copy.at) return;
+  if (copy.type == FloatType::f16)
+    store_floats(static_cast<Half*>(copy.at) + i, value);
+  else
+    store_floats(static_cast<Bf16*>(copy.at) + i, value);
 }
 
-template <int N>
-HR_DEVICE void store_weight(Bf16* weight, Bf16*, BlockKeys& keys, int64_t i, const Floats<N>& value) {
+template <int N, typename W>
+HR_DEVICE void store_weight(W* weight, const NarrowCopy&, BlockKeys& keys, int64_t i, const Floats<N>& value) {
   uint32_t bits[N];
   HR_UNROLL for (int j = 0; j < N; ++j) bits[j] =
-      round_stochastically(value.at[j], keys.bits(static_cast<uint64_t>(i + j))).bits;
-  Raw<Bf16, N> raw;
+      round_stochastically<W>(value.at[j], keys.bits(static_cast<uint64_t>(i + j))).bits;
+  Raw<W, N> raw;
   raw.word[0] = bits[0];
   HR_UNROLL for (int j = 1; j < N; ++j) raw.word[j / 2] = j % 2 == 0 ? bits[j] : raw.word[j / 2] | bits[j] << 16;
   store_raw<N>(weight + i, raw);

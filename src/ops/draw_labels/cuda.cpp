@@ -43,7 +43,7 @@ class CudaDrawLabels final : public CudaKernel {
     const int32_t* const labels = call.inputs[DrawInputs::labels].as<int32_t>();
     cuda::launch_keep_labels(labels, call.outputs[0].as<int32_t>(), shape_.rows, multiprocessors_, stream);
     if (shape_.rounds_weight)
-      cuda::launch_cast(cuda::FloatType::f32, cuda::FloatType::bf16, call.inputs[DrawInputs::weight].data,
+      cuda::launch_cast(cuda::FloatType::f32, float_type(dtype_), call.inputs[DrawInputs::weight].data,
                         rounded_weight(call), shape_.vocabulary * shape_.hidden, multiprocessors_, stream);
     for (int64_t first = 0; first < shape_.rows; first += shape_.chunk)
       queue_chunk(call, first, std::min(shape_.chunk, shape_.rows - first), stream);

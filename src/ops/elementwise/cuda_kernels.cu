@@ -90,11 +90,14 @@ __global__ void elementwise(float value, ElementwiseOperands operands) {
 #ifdef __CUDACC_RTC__
 #define HR_INSTANTIATE(number, ...)                                                            \
   template __global__ void elementwise<float, float, __VA_ARGS__>(float, ElementwiseOperands); \
-  template __global__ void elementwise<Bf16, Bf16, __VA_ARGS__>(float, ElementwiseOperands);
+  template __global__ void elementwise<Bf16, Bf16, __VA_ARGS__>(float, ElementwiseOperands);   \
+  template __global__ void elementwise<Half, Half, __VA_ARGS__>(float, ElementwiseOperands);
 HR_FORMULAS(HR_INSTANTIATE)
 #define HR_INSTANTIATE_MIXED(number, ...)                                                     \
   template __global__ void elementwise<float, Bf16, __VA_ARGS__>(float, ElementwiseOperands); \
-  template __global__ void elementwise<Bf16, float, __VA_ARGS__>(float, ElementwiseOperands);
+  template __global__ void elementwise<Bf16, float, __VA_ARGS__>(float, ElementwiseOperands); \
+  template __global__ void elementwise<float, Half, __VA_ARGS__>(float, ElementwiseOperands); \
+  template __global__ void elementwise<Half, float, __VA_ARGS__>(float, ElementwiseOperands);
 HR_CONVERTING_FORMULAS(HR_INSTANTIATE_MIXED)
 #else
 // body(X{}, Y{}) with the element types of F's inputs and outputs.

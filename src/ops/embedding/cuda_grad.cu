@@ -131,7 +131,9 @@ __global__ void add_long_rows(EmbeddingGradArgs a) {
 HR_INSTANTIATE(float, true)
 HR_INSTANTIATE(float, false)
 HR_INSTANTIATE(Bf16, true)
+HR_INSTANTIATE(Half, true)
 HR_INSTANTIATE(Bf16, false)
+HR_INSTANTIATE(Half, false)
 #else
 namespace {
 

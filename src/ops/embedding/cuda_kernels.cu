@@ -26,8 +26,11 @@ __global__ void embedding(EmbeddingArgs a) {
   template __global__ void embedding<T, Y, false>(EmbeddingArgs);
 HR_INSTANTIATE(float, float)
 HR_INSTANTIATE(float, Bf16)
+HR_INSTANTIATE(float, Half)
 HR_INSTANTIATE(Bf16, float)
+HR_INSTANTIATE(Half, float)
 HR_INSTANTIATE(Bf16, Bf16)
+HR_INSTANTIATE(Half, Half)
 #else
 void launch_embedding(FloatType table, FloatType y, const EmbeddingArgs& args, int multiprocessors, CudaStream stream) {
   with_float_types(table, y, [&](auto table_zero, auto y_zero) {

@@ -109,18 +109,27 @@ __global__ void mask_codes(CodeMaskArgs a) {
 #ifdef __CUDACC_RTC__
 template __global__ void round_weight<float, float>(WeightGridArgs);
 template __global__ void round_weight<float, Bf16>(WeightGridArgs);
+template __global__ void round_weight<float, Half>(WeightGridArgs);
 template __global__ void round_weight<Bf16, float>(WeightGridArgs);
+template __global__ void round_weight<Half, float>(WeightGridArgs);
 template __global__ void round_weight<Bf16, Bf16>(WeightGridArgs);
+template __global__ void round_weight<Half, Half>(WeightGridArgs);
 template __global__ void mask_weight<float>(WeightGridArgs);
 template __global__ void mask_weight<Bf16>(WeightGridArgs);
+template __global__ void mask_weight<Half>(WeightGridArgs);
 template __global__ void quantize_tokens<float>(TokenGridArgs);
 template __global__ void quantize_tokens<Bf16>(TokenGridArgs);
+template __global__ void quantize_tokens<Half>(TokenGridArgs);
 template __global__ void dequantize_tokens<float>(TokenGridArgs);
 template __global__ void dequantize_tokens<Bf16>(TokenGridArgs);
+template __global__ void dequantize_tokens<Half>(TokenGridArgs);
 template __global__ void mask_codes<float, float>(CodeMaskArgs);
 template __global__ void mask_codes<float, Bf16>(CodeMaskArgs);
+template __global__ void mask_codes<float, Half>(CodeMaskArgs);
 template __global__ void mask_codes<Bf16, float>(CodeMaskArgs);
+template __global__ void mask_codes<Half, float>(CodeMaskArgs);
 template __global__ void mask_codes<Bf16, Bf16>(CodeMaskArgs);
+template __global__ void mask_codes<Half, Half>(CodeMaskArgs);
 #else
 namespace {
 

@@ -67,7 +67,7 @@ cuda::CodedOperand coded_operand(const MatmulSpec& spec, const void* weight) {
 }
 
 // Kernel of linear and linear_dx: one product, or two with the low-rank operands p and q. The front of the scratch
-// holds a copy of the weight: an f32 weight rounded for bf16 operands, or a decoded one.
+// holds a copy of the weight: an f32 weight rounded for narrow operands, or a decoded one.
 class ProductKernel final : public CudaKernel {
  public:
   ProductKernel(const MatmulSpec& spec, const LinearOperands& at, int multiprocessors)
@@ -107,7 +107,7 @@ class ProductKernel final : public CudaKernel {
       cuda::launch_decode(coded_operand(spec_, call.inputs[LinearInputs::weight].data), float_type(spec_.operand),
                           call.scratch.data(), multiprocessors_, stream);
     else
-      cuda::launch_cast(cuda::FloatType::f32, cuda::FloatType::bf16, call.inputs[LinearInputs::weight].data,
+      cuda::launch_cast(cuda::FloatType::f32, float_type(spec_.operand), call.inputs[LinearInputs::weight].data,
                         call.scratch.data(), spec_.size.depth * spec_.size.cols, multiprocessors_, stream);
     return call.scratch.data();
   }

@@ -65,6 +65,7 @@ __global__ void decode(CodedOperand a, T* to) {
 #ifdef __CUDACC_RTC__
 template __global__ void decode<float>(CodedOperand, float*);
 template __global__ void decode<Bf16>(CodedOperand, Bf16*);
+template __global__ void decode<Half>(CodedOperand, Half*);
 #else
 void launch_decode(const CodedOperand& operand, FloatType type, void* values, int multiprocessors, CudaStream stream) {
   with_float_type(type, [&](auto zero) {

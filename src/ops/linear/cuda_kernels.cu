@@ -179,6 +179,8 @@ __global__ __launch_bounds__(kTileThreads, 2) void product_tiles(ProductLines<T>
 HR_LAYOUTS(float, float);
 HR_LAYOUTS(Bf16, float);
 HR_LAYOUTS(Bf16, Bf16);
+HR_LAYOUTS(Half, float);
+HR_LAYOUTS(Half, Half);
 #else
 namespace {
 
@@ -225,12 +227,8 @@ void launch_layout(const DeviceProduct& p, int multiprocessors, CudaStream strea
 }  // namespace
 
 void launch_product(const DeviceProduct& p, int multiprocessors, CudaStream stream) {
-  if (p.operand == FloatType::f32)
-    launch_layout<float, float>(p, multiprocessors, stream);
-  else if (p.result == FloatType::f32)
-    launch_layout<Bf16, float>(p, multiprocessors, stream);
-  else
-    launch_layout<Bf16, Bf16>(p, multiprocessors, stream);
+  with_product_types(p.operand, p.result,
+                     [&](auto t, auto r) { launch_layout<decltype(t), decltype(r)>(p, multiprocessors, stream); });
 }
 #endif
 

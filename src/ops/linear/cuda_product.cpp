@@ -13,16 +13,18 @@ namespace {
 // A product of the library, with a narrow copy of the bias after the library's workspace.
 class NarrowBiasProduct final : public CudaProduct {
  public:
-  NarrowBiasProduct(std::shared_ptr<const CudaProduct> product, int64_t cols, int multiprocessors)
-      : product_(std::move(product)), cols_(cols), multiprocessors_(multiprocessors) {}
+  NarrowBiasProduct(std::shared_ptr<const CudaProduct> product, const MatmulSpec& spec, int multiprocessors)
+      : product_(std::move(product)),
+        cols_(spec.size.cols),
+        result_(float_type(spec.result)),
+        multiprocessors_(multiprocessors) {}
 
   int64_t workspace_bytes() const override { return library_bytes() + cuda_lines(cols_ * 2); }
 
   void run(const CudaProductArguments& arguments, CudaStream stream) const override {
     CudaProductArguments inner = arguments;
     void* const narrow = static_cast<std::byte*>(arguments.workspace) + library_bytes();
-    cuda::launch_cast(cuda::FloatType::f32, cuda::FloatType::bf16, arguments.bias, narrow, cols_, multiprocessors_,
-                      stream);
+    cuda::launch_cast(cuda::FloatType::f32, result_, arguments.bias, narrow, cols_, multiprocessors_, stream);
     inner.bias = narrow;
     product_->run(inner, stream);
   }
@@ -32,6 +34,7 @@ class NarrowBiasProduct final : public CudaProduct {
 
   std::shared_ptr<const CudaProduct> product_;
   int64_t cols_;
+  cuda::FloatType result_;
   int multiprocessors_;
 };
 
@@ -94,8 +97,7 @@ CudaProductOffer make_library_product(const CudaProductSpec& spec, const CudaCon
   // Parts of the workspace start at multiples of 256.
   CudaProductOffer offer = blas->prepare(spec, narrow > 0 ? (workspace - narrow) / 256 * 256 : workspace);
   if (offer.call && narrow > 0)
-    offer.call =
-        std::make_shared<NarrowBiasProduct>(std::move(offer.call), spec.matmul.size.cols, context.multiprocessors);
+    offer.call = std::make_shared<NarrowBiasProduct>(std::move(offer.call), spec.matmul, context.multiprocessors);
   return offer;
 }
 

@@ -152,6 +152,8 @@ __global__ __launch_bounds__(kCombineWarps* kWarp) void combine_rows(RowProduct<
 HR_FEW(float, float);
 HR_FEW(Bf16, float);
 HR_FEW(Bf16, Bf16);
+HR_FEW(Half, float);
+HR_FEW(Half, Half);
 #else
 namespace {
 
@@ -197,12 +199,7 @@ void launch_few(const DeviceProduct& p, CudaStream stream) {
 }  // namespace
 
 void launch_row_product(const DeviceProduct& p, CudaStream stream) {
-  if (p.operand == FloatType::f32)
-    launch_few<float, float>(p, stream);
-  else if (p.result == FloatType::f32)
-    launch_few<Bf16, float>(p, stream);
-  else
-    launch_few<Bf16, Bf16>(p, stream);
+  with_product_types(p.operand, p.result, [&](auto t, auto r) { launch_few<decltype(t), decltype(r)>(p, stream); });
 }
 #endif
 

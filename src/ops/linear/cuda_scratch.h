@@ -14,7 +14,7 @@ inline int64_t narrow_bias_bytes(const MatmulSpec& spec) {
   return spec.bias && spec.result != DType::f32 ? cuda_lines(spec.size.cols * 2) : 0;
 }
 
-// Whether B is copied before the product: f32 weights are rounded for bf16 operands, codes are decoded.
+// Whether B is copied before the product: f32 weights are rounded for narrow operands, codes are decoded.
 inline bool copies_b(const MatmulSpec& spec) { return spec.rounds_b || !spec.b_storage.dense(); }
 inline int64_t cuda_copied_bytes(const MatmulSpec& spec) {
   return copies_b(spec) ? cuda_lines(spec.size.depth * spec.size.cols * dtype_bytes(spec.operand)) : 0;

@@ -56,7 +56,9 @@ __global__ __launch_bounds__(kSumWarps* kWarp) void sum_over_rows(RowsToSum<T> a
 template __global__ void sum_over_rows<float, true>(RowsToSum<float>);
 template __global__ void sum_over_rows<float, false>(RowsToSum<float>);
 template __global__ void sum_over_rows<Bf16, true>(RowsToSum<Bf16>);
+template __global__ void sum_over_rows<Half, true>(RowsToSum<Half>);
 template __global__ void sum_over_rows<Bf16, false>(RowsToSum<Bf16>);
+template __global__ void sum_over_rows<Half, false>(RowsToSum<Half>);
 #else
 void launch_sum_over_rows(FloatType type, const void* x, int64_t rows, int64_t cols, int64_t step, float* sums,
                           bool overwrite, void* scratch, CudaStream stream) {

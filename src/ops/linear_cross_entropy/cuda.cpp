@@ -57,7 +57,7 @@ class CudaLossKernel final : public CudaKernel {
 
   void enqueue(const KernelCall& call, CudaStream stream) const override {
     if (shape_.rounds_weight)
-      cuda::launch_cast(cuda::FloatType::f32, cuda::FloatType::bf16, call.inputs[LossGradInputs::weight].data,
+      cuda::launch_cast(cuda::FloatType::f32, float_type(dtype_), call.inputs[LossGradInputs::weight].data,
                         rounded_weight(call), shape_.vocabulary * shape_.hidden, multiprocessors_, stream);
     if (launch_mode() == LaunchMode::load) return load(call, stream);
     bool first_weight = options_.weight_carried && call.trip == 0, first_bias = options_.bias_carried && call.trip == 0;

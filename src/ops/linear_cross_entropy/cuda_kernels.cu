@@ -246,6 +246,7 @@ __global__ __launch_bounds__(kSumThreads) void sum_losses(DeviceTargets targets,
 template __global__ void loss_of_rows<float, float, false, false>(DeviceLoss);
 template __global__ void loss_of_rows<float, float, true, false>(DeviceLoss);
 template __global__ void loss_of_rows<float, Bf16, true, false>(DeviceLoss);
+template __global__ void loss_of_rows<float, Half, true, false>(DeviceLoss);
 template __global__ void loss_of_rows<Bf16, Bf16, true, false>(DeviceLoss);
 template __global__ void loss_of_rows<Bf16, Bf16, true, true>(DeviceLoss);
 #else
@@ -258,10 +259,9 @@ void launch_loss(const DeviceLoss& loss, FloatType logits, bool gradient, FloatT
     launch(loss_of_rows<float, float, false, false>, grid, stream, loss);
   else if (narrow)
     launch(holds ? loss_of_rows<Bf16, Bf16, true, true> : loss_of_rows<Bf16, Bf16, true, false>, grid, stream, loss);
-  else if (type == FloatType::f32)
-    launch(loss_of_rows<float, float, true, false>, grid, stream, loss);
   else
-    launch(loss_of_rows<float, Bf16, true, false>, grid, stream, loss);
+    with_float_type(type,
+                    [&](auto zero) { launch(loss_of_rows<float, decltype(zero), true, false>, grid, stream, loss); });
 }
 
 void launch_loss_sums(const DeviceTargets& targets, int64_t rows, const double* losses, const double* hits,

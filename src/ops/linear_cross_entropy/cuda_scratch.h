@@ -19,7 +19,7 @@ struct CudaLossScratch {
   int64_t element = 4;    // bytes of a logit
   int64_t logits = 0;     // chunk * stride elements; a row of dlogits overwrites the start of its row
   int64_t losses = 0;     // one f64 per row; with hits two, the losses first
-  int64_t weight = 0;     // w in bf16, if it is wider than x
+  int64_t weight = 0;     // w in the type of x, if it is wider
   int64_t workspace = 0;  // of the products, used in turn for the sums of the bias' gradient
   int64_t total() const { return logits + losses + weight + workspace; }
 };

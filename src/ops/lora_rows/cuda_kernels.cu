@@ -48,8 +48,11 @@ __global__ void lora_widen(LoraRowsArgs args) {
   template __global__ void lora_widen<A, B>(LoraRowsArgs);
 HR_LORA(float, float)
 HR_LORA(float, Bf16)
+HR_LORA(float, Half)
 HR_LORA(Bf16, float)
+HR_LORA(Half, float)
 HR_LORA(Bf16, Bf16)
+HR_LORA(Half, Half)
 #else
 void launch_lora_rows(FloatType x, FloatType matrices, FloatType y, const LoraRowsArgs& args, int multiprocessors,
                       CudaStream stream) {

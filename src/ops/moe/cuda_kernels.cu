@@ -72,7 +72,9 @@ HR_INSTANTIATE_ROWS(combine_rows_grad, CombineArgs)
 template __global__ void dispatch_rows<float, true>(CombineArgs);
 template __global__ void dispatch_rows<float, false>(CombineArgs);
 template __global__ void dispatch_rows<Bf16, true>(CombineArgs);
+template __global__ void dispatch_rows<Half, true>(CombineArgs);
 template __global__ void dispatch_rows<Bf16, false>(CombineArgs);
+template __global__ void dispatch_rows<Half, false>(CombineArgs);
 #else
 namespace {
 

@@ -187,8 +187,10 @@ __global__ void __launch_bounds__(kRouteThreads) route_grad(RouteGradArgs args) 
 #ifdef __CUDACC_RTC__
 template __global__ void route_tokens<float>(RouteArgs);
 template __global__ void route_tokens<Bf16>(RouteArgs);
+template __global__ void route_tokens<Half>(RouteArgs);
 template __global__ void route_grad<float>(RouteGradArgs);
 template __global__ void route_grad<Bf16>(RouteGradArgs);
+template __global__ void route_grad<Half>(RouteGradArgs);
 #else
 namespace {
 

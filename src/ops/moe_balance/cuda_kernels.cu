@@ -147,8 +147,10 @@ __global__ void __launch_bounds__(kLossThreads) balance_loss_grad(BalanceLossArg
 #ifdef __CUDACC_RTC__
 template __global__ void sum_balance<float>(BalanceArgs);
 template __global__ void sum_balance<Bf16>(BalanceArgs);
+template __global__ void sum_balance<Half>(BalanceArgs);
 template __global__ void balance_grad<float>(BalanceTokens, const float*, float*);
 template __global__ void balance_grad<Bf16>(BalanceTokens, const float*, Bf16*);
+template __global__ void balance_grad<Half>(BalanceTokens, const float*, Half*);
 #else
 namespace {
 

@@ -49,7 +49,7 @@ void set_addresses(cuda::ExpertArgs& args, const KernelCall& call, bool adds) {
 
 using Launch = void (*)(const cuda::ExpertArgs& args, CudaStream stream);
 
-// f32 weights for bf16 rows are first rounded, into the scratch.
+// f32 weights for narrow rows are first rounded, into the scratch.
 CudaOffer offer_of(const KernelSpec& spec, const CudaContext& context, ExpertProduct product, Launch launch) {
   const bool rounds = product != ExpertProduct::weight_gradient &&
                       spec.inputs[ExpertInputs::rows].dtype != spec.inputs[ExpertInputs::weight].dtype;
@@ -57,13 +57,13 @@ CudaOffer offer_of(const KernelSpec& spec, const CudaContext& context, ExpertPro
   return {
       cuda_kernel_of(
           [args = args_of(spec, product), launch, rounds, addend, weights = count_of(spec.inputs[ExpertInputs::weight]),
-           multiprocessors = context.multiprocessors,
+           narrow = float_type(spec.inputs[ExpertInputs::rows].dtype), multiprocessors = context.multiprocessors,
            carried = spec.attrs.text("accumulate", "always") == "carried"](const KernelCall& call, CudaStream stream) {
             cuda::ExpertArgs own = args;
             set_addresses(own, call, addend && !(carried && call.trip == 0));
             if (rounds) {
-              cuda::launch_cast(cuda::FloatType::f32, cuda::FloatType::bf16, own.other, call.scratch.data(), weights,
-                                multiprocessors, stream);
+              cuda::launch_cast(cuda::FloatType::f32, narrow, own.other, call.scratch.data(), weights, multiprocessors,
+                                stream);
               own.other = call.scratch.data();
             }
             launch(own, stream);

@@ -114,19 +114,13 @@ __global__ void __launch_bounds__(kExpertThreads) expert_few_rows(ExpertArgs arg
 HR_EXPERT(float, float)
 HR_EXPERT(Bf16, float)
 HR_EXPERT(Bf16, Bf16)
+HR_EXPERT(Half, float)
+HR_EXPERT(Half, Half)
 template __global__ void expert_product<ExpertProduct::weight_gradient, float, float>(ExpertArgs);
 template __global__ void expert_product<ExpertProduct::weight_gradient, Bf16, float>(ExpertArgs);
+template __global__ void expert_product<ExpertProduct::weight_gradient, Half, float>(ExpertArgs);
 #else
 namespace {
-
-// Calls body(T{}, R{}) with the types of the operands and of the result.
-template <typename Body>
-void with_expert_types(const ExpertArgs& args, const Body& body) {
-  if (args.type == FloatType::f32)
-    body(float{}, float{});
-  else
-    with_float_type(args.result_type, [&](auto result) { body(Bf16{}, result); });
-}
 
 template <typename T, typename R>
 void launch_product(const ExpertArgs& args, CudaStream stream) {
@@ -154,12 +148,13 @@ void launch_few(const ExpertArgs& args, CudaStream stream) {
 }  // namespace
 
 void launch_expert_product(const ExpertArgs& args, CudaStream stream) {
-  with_expert_types(args,
-                    [&](auto type, auto result) { launch_product<decltype(type), decltype(result)>(args, stream); });
+  with_product_types(args.type, args.result_type,
+                     [&](auto type, auto result) { launch_product<decltype(type), decltype(result)>(args, stream); });
 }
 
 void launch_expert_few_rows(const ExpertArgs& args, CudaStream stream) {
-  with_expert_types(args, [&](auto type, auto result) { launch_few<decltype(type), decltype(result)>(args, stream); });
+  with_product_types(args.type, args.result_type,
+                     [&](auto type, auto result) { launch_few<decltype(type), decltype(result)>(args, stream); });
 }
 #endif
 

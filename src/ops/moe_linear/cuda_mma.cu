@@ -55,13 +55,17 @@ template <ExpertProduct kProduct>
 void launch_rows(const ExpertArgs& args, CudaStream stream) {
   constexpr int64_t kRowsForTall = 256;
   const bool tall = args.rows >= kRowsForTall * args.experts;
-  with_float_type(args.result_type, [&](auto zero) {
+  const auto launch_rows_of = [&](auto zero) {
     using R = decltype(zero);
     if (tall)
       launch_tiles<kProduct, R, true>(args, stream);
     else
       launch_tiles<kProduct, R, false>(args, stream);
-  });
+  };
+  if (args.result_type == FloatType::f32)
+    launch_rows_of(float{});
+  else
+    launch_rows_of(Bf16{});
 }
 
 }  // namespace

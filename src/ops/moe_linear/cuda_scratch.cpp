@@ -5,7 +5,7 @@
 namespace headroom {
 
 void register_moe_linear_cuda_scratch(ScratchRules& rules) {
-  // A copy of all experts' f32 weights in bf16, if they are rounded.
+  // A copy of all experts' f32 weights in the type of the rows, if they are rounded.
   for (const char* op : {"expert_linear", "expert_linear_dx"})
     rules.add(op, [](const OpCall& call, const DeviceFacts&) {
       return call.inputs[ExpertInputs::weight].dtype == call.inputs[ExpertInputs::rows].dtype

@@ -33,7 +33,7 @@ class MuonCuda final : public CudaKernel {
     const MuonScratch scratch(shape_, call.scratch.data());
     cuda::MuonArgs a = args_;
     a.w = call.outputs[MuonOutputs::weight].data;
-    a.copy = call.outputs.size() > MuonOutputs::copy ? call.outputs[MuonOutputs::copy].data : nullptr;
+    a.copy = narrow_copy(call, MuonOutputs::copy);
     a.hyper = call.inputs[MuonInputs::hyper].as<float>();
     a.clip = call.inputs[MuonInputs::clip].as<float>();
     a.norms = scratch.norms;

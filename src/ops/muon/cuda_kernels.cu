@@ -58,13 +58,14 @@ __global__ void muon_end(MuonArgs a) {
   for (int64_t i = first_index(); i < a.count; i += index_stride()) {
     Floats<1> w = load_floats<1>(static_cast<W*>(a.w) + a.first + i);
     w.at[0] = fmaf(-rate, widen(x[i]), w.at[0] * kept);
-    store_weight(static_cast<W*>(a.w), static_cast<Bf16*>(a.copy), keys, a.first + i, w);
+    store_weight(static_cast<W*>(a.w), a.copy, keys, a.first + i, w);
   }
 }
 
 #ifdef __CUDACC_RTC__
 template __global__ void muon_end<float>(MuonArgs);
 template __global__ void muon_end<Bf16>(MuonArgs);
+template __global__ void muon_end<Half>(MuonArgs);
 #else
 void launch_muon_begin(const MuonArgs& args, int multiprocessors, CudaStream stream) {
   const Grid elements = grid_over(args.count, multiprocessors);

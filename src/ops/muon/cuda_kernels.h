@@ -1,17 +1,17 @@
 // Launchers of Muon's device code: the passes over elements between the products.
 #pragma once
 
-#include "ops/cuda/launch.h"
+#include "ops/cuda/narrow_copy.h"
 #include "ops/step_scalars.h"
 
 namespace headroom::cuda {
 
 // One matrix of `count` elements; the bf16 arrays are scratch.
 struct MuonArgs {
-  void* w = nullptr;  // f32 or bf16
+  void* w = nullptr;  // f32 or narrow
   const float* g = nullptr;
   float* buffer = nullptr;
-  void* copy = nullptr;          // bf16, or null; only with an f32 weight
+  NarrowCopy copy;               // only with an f32 weight
   const float* hyper = nullptr;  // of ops/step_scalars.h, read on the device
   const float* clip = nullptr;   // one factor; if it is not finite, nothing changes
   void* x = nullptr;             // bf16

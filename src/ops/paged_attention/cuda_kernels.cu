@@ -47,10 +47,14 @@ __global__ void kv_append_paged(const K* k, C* pool, const int32_t* slots, int64
   template __global__ void kv_append_paged<Q, KV, 4>(const Q*, KV*, const int32_t*, int64_t, int64_t, int64_t);
 HR_PAGED(float, float)
 HR_PAGED(float, Bf16)
+HR_PAGED(float, Half)
 HR_PAGED(Bf16, float)
+HR_PAGED(Half, float)
 HR_PAGED(Bf16, Bf16)
+HR_PAGED(Half, Half)
 template __global__ void attention_join<float, PagedCache>(PagedCache, AttentionArrays, DecodeArrays);
 template __global__ void attention_join<Bf16, PagedCache>(PagedCache, AttentionArrays, DecodeArrays);
+template __global__ void attention_join<Half, PagedCache>(PagedCache, AttentionArrays, DecodeArrays);
 #else
 void launch_attention_paged(FloatType q_type, FloatType kv_type, const AttentionSizes& sizes, const PagedTables& tables,
                             int64_t rows, int64_t at_once, const AttentionArrays& arrays, const DecodeArrays& partial,

@@ -77,14 +77,18 @@ __global__ void position_embedding_grad_segments(PositionGradArgs a) {
   template __global__ void position_embedding<X, T, false>(PositionArgs);
 HR_INSTANTIATE(float, float)
 HR_INSTANTIATE(Bf16, float)
+HR_INSTANTIATE(Half, float)
 HR_INSTANTIATE(Bf16, Bf16)
+HR_INSTANTIATE(Half, Half)
 #define HR_INSTANTIATE_GRAD(D, W)                                           \
   template __global__ void position_embedding_grad<D, W>(PositionGradArgs); \
   template __global__ void position_embedding_grad_segments<D, W>(PositionGradArgs);
 HR_INSTANTIATE_GRAD(float, true)
 HR_INSTANTIATE_GRAD(float, false)
 HR_INSTANTIATE_GRAD(Bf16, true)
+HR_INSTANTIATE_GRAD(Half, true)
 HR_INSTANTIATE_GRAD(Bf16, false)
+HR_INSTANTIATE_GRAD(Half, false)
 #else
 namespace {
 

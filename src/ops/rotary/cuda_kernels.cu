@@ -64,7 +64,9 @@ __global__ void rope_table(const float* frequencies, int64_t half, float amplitu
 template __global__ void rotary<float, true>(RotaryArgs);
 template __global__ void rotary<float, false>(RotaryArgs);
 template __global__ void rotary<Bf16, true>(RotaryArgs);
+template __global__ void rotary<Half, true>(RotaryArgs);
 template __global__ void rotary<Bf16, false>(RotaryArgs);
+template __global__ void rotary<Half, false>(RotaryArgs);
 #else
 void launch_rotary(FloatType type, const RotaryArgs& args, int multiprocessors, CudaStream stream) {
   with_float_type(type, [&](auto zero) {

@@ -23,8 +23,10 @@ __global__ void select_rows(const T* x, const int32_t* index, T* y, int64_t rows
 #ifdef __CUDACC_RTC__
 template __global__ void select_last<float>(const float*, const int32_t*, float*, int64_t, int64_t);
 template __global__ void select_last<Bf16>(const Bf16*, const int32_t*, Bf16*, int64_t, int64_t);
+template __global__ void select_last<Half>(const Half*, const int32_t*, Half*, int64_t, int64_t);
 template __global__ void select_rows<float>(const float*, const int32_t*, float*, int64_t, int64_t, int64_t);
 template __global__ void select_rows<Bf16>(const Bf16*, const int32_t*, Bf16*, int64_t, int64_t, int64_t);
+template __global__ void select_rows<Half>(const Half*, const int32_t*, Half*, int64_t, int64_t, int64_t);
 #else
 void launch_select_last(FloatType type, const void* x, const int32_t* index, void* y, int64_t seq, int64_t width,
                         int multiprocessors, CudaStream stream) {

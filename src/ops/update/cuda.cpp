@@ -30,7 +30,7 @@ std::unique_ptr<CudaKernel> make_update(const KernelSpec& spec, const CudaContex
         a.states[k] = call.outputs[1 + k].as<float>();
       }
     }
-    a.copy = call.outputs.size() > plan.copy ? call.outputs[plan.copy].data : nullptr;
+    a.copy = narrow_copy(call, plan.copy);
     a.hyper = call.inputs[plan.hyper].as<float>();
     a.clip = call.inputs[plan.clip()].as<float>();
     cuda::launch_update(plan.formula, weight, a, plan.in_blocks, multiprocessors, stream);

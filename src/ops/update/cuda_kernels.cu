@@ -63,7 +63,7 @@ __global__ void update(UpdateArgs a) {
       HR_UNROLL for (int k = 0; k < F::kStates; ++k) states[k].at[j] = state[k];
     }
     HR_UNROLL for (int k = 0; k < F::kStates; ++k) store_floats(a.states[k] + i, states[k]);
-    store_weight(static_cast<W*>(a.w), static_cast<Bf16*>(a.copy), keys, i, w);
+    store_weight(static_cast<W*>(a.w), a.copy, keys, i, w);
   });
 }
 
@@ -108,7 +108,7 @@ __global__ void update_blocks(UpdateArgs a) {
     if (inside) {
       Floats<1> w = load_floats<1>(static_cast<W*>(a.w) + i);
       w.at[0] = F::at(Device(), factors.at, w.at[0], a.g[i] * clip, states);
-      store_weight(static_cast<W*>(a.w), static_cast<Bf16*>(a.copy), keys, i, w);
+      store_weight(static_cast<W*>(a.w), a.copy, keys, i, w);
     }
     HR_UNROLL for (int k = 0; k < F::kStates; ++k) {
       const float most = reduce_block(fabsf(states[k]), slots, 0.0f, Max());
@@ -123,12 +123,15 @@ __global__ void update_blocks(UpdateArgs a) {
 #ifdef __CUDACC_RTC__
 #define HR_INSTANTIATE(number, type, ...)                   \
   template __global__ void update<float, type>(UpdateArgs); \
-  template __global__ void update<Bf16, type>(UpdateArgs);
+  template __global__ void update<Bf16, type>(UpdateArgs);  \
+  template __global__ void update<Half, type>(UpdateArgs);
 HR_UPDATES(HR_INSTANTIATE)
 template __global__ void update_blocks<float, AdamUpdate<true>>(UpdateArgs);
 template __global__ void update_blocks<Bf16, AdamUpdate<true>>(UpdateArgs);
+template __global__ void update_blocks<Half, AdamUpdate<true>>(UpdateArgs);
 template __global__ void update_blocks<float, LionUpdate>(UpdateArgs);
 template __global__ void update_blocks<Bf16, LionUpdate>(UpdateArgs);
+template __global__ void update_blocks<Half, LionUpdate>(UpdateArgs);
 #else
 void launch_blocks(UpdateFormula formula, FloatType weight, const UpdateArgs& args, int multiprocessors,
                    CudaStream stream) {

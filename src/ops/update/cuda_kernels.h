@@ -1,19 +1,19 @@
 // Launcher of the elementwise updates' device code.
 #pragma once
 
-#include "ops/cuda/launch.h"
+#include "ops/cuda/narrow_copy.h"
 #include "ops/update/formula.h"
 
 namespace headroom::cuda {
 
 // Arrays of `count` elements, and the update's other inputs.
 struct UpdateArgs {
-  void* w = nullptr;  // f32 or bf16
+  void* w = nullptr;  // f32 or narrow
   const float* g = nullptr;
   float* states[kUpdateStates] = {};
   uint8_t* codes[kUpdateStates] = {};  // instead of states, if these are kept in 8 bits (ops/update/blocks.h)
   float* absmax[kUpdateStates] = {};
-  void* copy = nullptr;          // bf16, or null; only with an f32 weight
+  NarrowCopy copy;               // only with an f32 weight
   const float* hyper = nullptr;  // of ops/step_scalars.h, read on the device
   const float* clip = nullptr;   // one factor; if it is not finite, nothing changes
   int64_t count = 0;
@@ -24,7 +24,7 @@ struct UpdateArgs {
   double rate = 1;  // factor on the learning rate
 };
 
-// One step in place. A bf16 weight is rounded stochastically with its elements' random bits. With `in_blocks`, states
+// One step in place. A narrow weight is rounded stochastically with its elements' random bits. With `in_blocks`, states
 // are kept in 8 bits.
 void launch_update(UpdateFormula formula, FloatType weight, const UpdateArgs& args, bool in_blocks, int multiprocessors,
                    CudaStream stream);

@@ -11,7 +11,6 @@ constinit const Technique fp16_mixed{
     .info = kPrecision.technique,
     .option = {"--precision", kPrecision.word, "on"},
     .check = check_switch<kFp16Mixed>,
-    .verdict = only_on_cpu,
     .choices = [](const PlanRequest& request, const Candidate&) { return mixed_choices(request, kPrecision); },
     .model_pass = [](Assembly& assembly, const PlanRequest&,
                      const Candidate& candidate) { narrow_forward(assembly, kPrecision, candidate[fp16_mixed]); },

@@ -11,7 +11,6 @@ constinit const Technique fp16_true{
     .info = kPrecision.technique,
     .option = {"--precision", kPrecision.word, "on"},
     .check = check_switch<kFp16True>,
-    .verdict = only_on_cpu,
     .choices = when_asked_for<kFp16True>,
     .model_pass = [](Assembly& assembly, const PlanRequest&, const Candidate&) { narrow_all(assembly, kPrecision); },
     .told = [](const PlanRequest& request,

@@ -19,8 +19,9 @@ void check(const PlanRequest& request, const std::string& setting) {
   if (const std::string refusal = fp8_refusal(request.facts); !refusal.empty())
     throw Error(ErrorKind::usage, fmt::format("--matmul-precision fp8: {}", refusal),
                 "leave it out: --precision bf16-mixed and bf16-true multiply in bf16");
-  if (precision_of(request) == "32-true")
-    throw Error(ErrorKind::usage, "--matmul-precision fp8 needs bf16 operands; --precision 32-true has none",
+  if (const std::string precision = precision_of(request); !precision.starts_with("bf16"))
+    throw Error(ErrorKind::usage,
+                fmt::format("--matmul-precision fp8 needs bf16 operands; --precision {} has none", precision),
                 "--precision bf16-mixed --matmul-precision fp8, or --matmul-precision medium");
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "ops/cuda/capabilities.h"
 #include "passes/narrow_products.h"
 #include "passes/narrow_weights.h"
 
@@ -16,9 +17,12 @@ Told not_taken(const Precision& precision) {
 
 // The form of fp16 on a device.
 std::string how_multiplied(const PlanRequest& request, const Precision& precision) {
-  if (precision.narrow != DType::f16 || !request.facts.is_cpu()) return {};
-  return "; the CPU kernels have no fp16 arithmetic: tiles of the operands are converted to fp32 where they are "
-         "multiplied, which takes longer than fp32";
+  if (precision.narrow != DType::f16) return {};
+  if (request.facts.is_cpu())
+    return "; the CPU kernels have no fp16 arithmetic: tiles of the operands are converted to fp32 where they are "
+           "multiplied, which takes longer than fp32";
+  return std::string("; attention in fp16 runs in fp32 arithmetic") +
+         (has_bf16_tensor_cores(request.facts) ? ": on this GPU bf16-mixed and bf16-true are faster" : "");
 }
 
 std::string how_scaled(const Precision& precision) {
@@ -33,11 +37,6 @@ std::string range_of(const Precision& precision) {
 }
 
 }  // namespace
-
-Verdict only_on_cpu(const PlanRequest& request) {
-  if (request.facts.is_cpu()) return {};
-  return {"is built for the CPU: there are no fp16 kernels for a GPU", "use --precision bf16-mixed"};
-}
 
 std::vector<Setting> mixed_choices(const PlanRequest& request, const Precision& precision) {
   if (!asked_for(request, *precision.technique)) return {Setting{}};
@@ -101,8 +100,6 @@ void set_precision(PlanRequest& request, const std::string& precision) {
   if (precision == "32-true") return;
   const Precision* const known = find_precision(precision);
   HR_CHECK(known, "there is no precision '{}'", precision);
-  if (const Verdict verdict = techniques::only_on_cpu(request); known->narrow == DType::f16 && !verdict.why_not.empty())
-    throw Error(ErrorKind::usage, fmt::format("--precision {} {}", precision, verdict.why_not), verdict.remedy);
   request.techniques[std::string(known->technique->name)] = {"on", "named by --precision"};
 }
 

@@ -11,9 +11,6 @@ namespace headroom {
 namespace techniques {
 extern const Technique bf16_mixed, bf16_true, fp16_mixed, fp16_true;
 
-// For fp16: there are no GPU kernels.
-Verdict only_on_cpu(const PlanRequest& request);
-
 // Products in a narrow type.
 std::vector<Setting> mixed_choices(const PlanRequest& request, const Precision& precision);
 void narrow_forward(Assembly& assembly, const Precision& precision, const Setting& setting);
@@ -34,7 +31,7 @@ inline constexpr uint8_t kWeightCopies = 1;
 std::string precision_of(const PlanRequest& request);
 const Precision* narrow_precision_of(const PlanRequest& request);
 
-// A precision other than 32-true pins its technique. Throws Error(usage) if the device has no kernels for it.
+// A precision other than 32-true pins its technique.
 void set_precision(PlanRequest& request, const std::string& precision);
 
 // Whether the loss is multiplied by a scale.

@@ -260,6 +260,7 @@ std::vector<Arithmetic> arithmetics_of(const DeviceFacts& facts) {
   std::vector<Arithmetic> arithmetics{{DType::f32, ""}, {DType::bf16, ""}};
   if (facts.has_bf16_tiles()) arithmetics.insert(arithmetics.end(), {{DType::f32, "bf16"}, {DType::f32, "bf16x3"}});
   if (facts.is_cpu()) arithmetics.push_back({DType::f32, std::string(kMultiplyInt8)});
+  if (has_fp16_tensor_cores(facts) && !has_bf16_tensor_cores(facts)) arithmetics.push_back({DType::f16, ""});
   if (has_fp8_tensor_cores(facts)) arithmetics.push_back({DType::bf16, std::string(kMultiplyFp8)});
   return arithmetics;
 }
