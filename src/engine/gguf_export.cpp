@@ -85,13 +85,14 @@ class Exporter {
         type_(type),
         files_(SafetensorsSet::open(model.weights)),
         factors_(rotary_factors(model.spec)),
+        folder_(path.parent_path()),
         writer_(path) {
     check_weights(spec_, files_);
   }
 
   std::string write(const WorkProgress& progress) {
     put_metadata();
-    const std::string lacking = put_vocabulary(writer_, model_.directory, spec_.vocab);
+    const std::string lacking = put_vocabulary(writer_, folder_, spec_.vocab);
     const std::vector<WeightInfo> weights = model_weights(spec_);
     if (!factors_.empty()) writer_.declare(kFactors, GgmlType::f32, {static_cast<int64_t>(factors_.size())});
     for (const WeightInfo& weight : weights) writer_.declare(name_of(weight), type_of(weight), weight.shape);
@@ -189,6 +190,7 @@ class Exporter {
   GgmlType type_;
   SafetensorsSet files_;
   std::vector<float> factors_;
+  fs::path folder_;  // with the tokenizer
   GgufWriter writer_;
   std::vector<float> values_;
   std::vector<std::byte> blocks_;
@@ -213,7 +215,7 @@ int64_t gguf_export_bytes(const ModelFiles& model) {
   int64_t columns = 0;
   for (const WeightInfo& weight : model_weights(model.spec)) columns = std::max(columns, weight.shape.back());
   return process_parts(model, {}, false).code + 2 * tensors * kEntryBytes + 8 * std::max(kPieceElements, columns) +
-         vocabulary_bytes(model.directory);
+         vocabulary_bytes(model.tokenizer);
 }
 
 }  // namespace headroom

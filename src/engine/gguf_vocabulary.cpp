@@ -10,9 +10,11 @@
 
 #include "formats/token_names.h"
 #include "formats/tokenizer_json.h"
+#include "formats/tokenizer_json_writer.h"
 #include "tokenizer/gguf_tokenizer.h"
 #include "tokenizer/known_patterns.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/tokenizer_place.h"
 
 namespace headroom {
 namespace {
@@ -74,7 +76,7 @@ class Vocabulary {
   void put_byte_level(GgufWriter& writer, const std::string& splitting) {
     put(writer, "gpt2", splitting);
     std::vector<std::string> merges;
-    for (const TokenMerge& merge : ranked_merges())
+    for (const TokenMerge& merge : listed_merges(json_.merges))
       merges.push_back(fmt::format("{} {}", json_.vocabulary.token(merge.left), json_.vocabulary.token(merge.right)));
     writer.put("tokenizer.ggml.merges", std::span<const std::string>(merges));
   }
@@ -82,7 +84,7 @@ class Vocabulary {
   // llama.cpp merges the pair whose token has the highest score first: the earlier the merge, the higher its score.
   void put_byte_fallback(GgufWriter& writer) {
     const std::string unknown = text_at(json_.root.value("model", Json()), "unk_token");
-    const std::vector<TokenMerge> merges = ranked_merges();
+    const std::vector<TokenMerge> merges = listed_merges(json_.merges);
     std::vector<float> scores(tokens_.size(), 0.0f);
     std::vector<bool> made(tokens_.size(), false);
     for (size_t i = 0; i < merges.size(); ++i)
@@ -106,14 +108,6 @@ class Vocabulary {
     writer.put("tokenizer.ggml.pre", splitting);
     writer.put("tokenizer.ggml.tokens", std::span<const std::string>(tokens_));
     writer.put("tokenizer.ggml.token_type", std::span<const int32_t>(types_));
-  }
-
-  std::vector<TokenMerge> ranked_merges() const {
-    std::vector<TokenMerge> merges;
-    for (const TokenMerge& merge : json_.merges.slots())
-      if (merge.rank != TokenMerges::kFree) merges.push_back(merge);
-    std::sort(merges.begin(), merges.end(), [](const TokenMerge& a, const TokenMerge& b) { return a.rank < b.rank; });
-    return merges;
   }
 
   const TokenizerJson& json_;
@@ -166,10 +160,9 @@ std::string put_vocabulary(GgufWriter& writer, const fs::path& folder, int64_t v
   return "";
 }
 
-int64_t vocabulary_bytes(const fs::path& folder) {
-  std::error_code status;
-  const auto size = fs::file_size(folder / "tokenizer.json", status);
-  return status ? 0 : 2 * Tokenizer::memory_bound(static_cast<int64_t>(size)) + 4 * static_cast<int64_t>(size);
+int64_t vocabulary_bytes(const fs::path& place) {
+  const int64_t size = tokenizer_file_bytes(place);
+  return size == 0 ? 0 : 2 * Tokenizer::memory_bound(size) + 4 * size + tokenizer_header_bytes(place);
 }
 
 }  // namespace headroom

@@ -14,7 +14,7 @@ namespace headroom {
 // that it has no vocabulary; returns the reason, else "". Throws Error as Tokenizer::load.
 std::string put_vocabulary(GgufWriter& writer, const std::filesystem::path& folder, int64_t vocab);
 
-// A bound on its heap.
-int64_t vocabulary_bytes(const std::filesystem::path& folder);
+// A bound on its heap, with the tokenizer of a place (tokenizer_place.h).
+int64_t vocabulary_bytes(const std::filesystem::path& place);
 
 }  // namespace headroom

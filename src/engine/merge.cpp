@@ -55,7 +55,7 @@ class Merger {
       largest = std::max(largest, pair_bytes(weight) + piece_bytes(weight));
     const auto tensors = static_cast<int64_t>(weights_.tensors().size() + adapter_.tensors.tensors().size());
     const int64_t decoded = model_.spec.weight_codes.empty() ? 0 : 2 * kChunk;  // codes and scales of a piece
-    return process_parts(model_, {}, false).code + tensors * kHeaderBytes + largest + decoded;
+    return process_parts(model_, {}, false).code + tensors * kHeaderBytes + largest + decoded + companion_bytes(model_);
   }
 
   void write(const fs::path& path) {
@@ -272,8 +272,8 @@ void merge_adapter(const MergeOptions& options, const WorkProgress& progress) {
   Merger merger(options, model, progress);
   refuse_below(options.memory, merger.memory_bytes());
   AtomicDirectory directory(options.output_dir);
-  merger.write(directory.path() / "model.safetensors");
   write_model_files(model, options.save_dtype, directory.path());
+  merger.write(directory.path() / "model.safetensors");
   directory.commit();
 }
 

@@ -104,7 +104,8 @@ class Quantizer {
       if (const auto at = coded_.find(weight.name); at != coded_.end())
         scales = std::max(scales, storage_layout(at->second, element_count(weight.shape)).scale_count);
     const auto tensors = static_cast<int64_t>(files_.tensors().size() * 5);
-    return process_parts(model_, {}, false).code + tensors * kHeaderBytes + kChunk * 5 + scales * 9;
+    return process_parts(model_, {}, false).code + tensors * kHeaderBytes + kChunk * 5 + scales * 9 +
+           companion_bytes(model_);
   }
 
   void write(const fs::path& path, const WorkProgress& progress) {
@@ -324,8 +325,8 @@ std::string write_as_gguf(const QuantizeOptions& options, const ModelFiles& mode
                           const WorkProgress& progress) {
   refuse_below(options.memory, gguf_export_bytes(model));
   AtomicDirectory directory(options.output_dir);
-  const std::string lacking = write_gguf(model, type, directory.path() / "model.gguf", progress);
   copy_companions(model, directory.path());
+  const std::string lacking = write_gguf(model, type, directory.path() / "model.gguf", progress);
   directory.commit();
   return lacking;
 }
@@ -350,8 +351,8 @@ std::string quantize_model(const QuantizeOptions& options, const WorkProgress& p
   Quantizer quantizer(kind, model);
   refuse_below(options.memory, quantizer.memory_bytes());
   AtomicDirectory directory(options.output_dir);
-  quantizer.write(directory.path() / "model.safetensors", progress);
   write_model_files(model, model.config.dtype(), directory.path());
+  quantizer.write(directory.path() / "model.safetensors", progress);
   Json config = model.config.raw;
   config["quantization_config"] = quantization_config(kind, model.config.dtype());
   write_text_durably(directory.path() / "config.json", config.dump(2) + "\n");

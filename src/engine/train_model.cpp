@@ -17,6 +17,7 @@
 #include "train/training_loop.h"
 #include "weights/fresh_weights.h"
 #include "weights/objective.h"
+#include "weights/saved_model.h"
 #include "weights/weights.h"
 
 namespace headroom {
@@ -115,7 +116,7 @@ class TrainingRun {
     events_.say(device_->remark());
   }
 
-  // Tokenises before the arena exists; the tokenizer is gone afterwards.
+  // Tokenises before the arena exists; the tokenizer is gone afterwards. Adapters are saved without one.
   void open_data() {
     const fs::path& out = options_.saving.output_dir;
     const bool created = create_output(out);
@@ -123,6 +124,7 @@ class TrainingRun {
       targets_ = row_targets(model_, options_.data.mlm_probability, options_.seed);
       evaluation_targets_ = row_targets(model_, options_.data.mlm_probability, kEvaluationSeed);
       data_.emplace(open_run_data(options_, model_, plan_, from_.resumes()));
+      if (options_.techniques.lora.rank == 0) keep_tokenizer(model_, out);
     } catch (...) {
       std::error_code status;
       if (created) fs::remove(out, status);

@@ -54,7 +54,8 @@ bool is_added(int32_t type) { return type == kTokenUnknown || type == kTokenCont
 bool is_piece(int32_t type) { return type == kTokenUndefined || type == kTokenNormal || type == kTokenUnused; }
 
 Json byte_level_step(bool splits) {
-  return Json::object({{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", splits}});
+  return Json::object(
+      {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", splits}});
 }
 
 Json sequence(const char* name, Json first, Json second) {
@@ -103,21 +104,44 @@ void describe_spaces(bool space_first, Json& root) {
   root["decoder"] = Json::object({{"type", "Sequence"}, {"decoders", std::move(decoders)}});
 }
 
-// What is put around a text.
-Json template_of(const std::optional<int32_t>& before, const std::optional<int32_t>& behind) {
-  if (!before && !behind) return nullptr;
-  Json pieces = Json::array(), special = Json::object();
-  const auto add = [&](const char* name, const std::optional<int32_t>& id) {
+// What is put around a text, and around each of two.
+class TemplateParts {
+ public:
+  TemplateParts(const TokenVocabulary& vocabulary, const std::optional<int32_t>& before,
+                const std::optional<int32_t>& behind)
+      : vocabulary_(vocabulary), before_(before), behind_(behind) {}
+
+  Json component() && {
+    if (!before_ && !behind_) return nullptr;
+    Json single = Json::array(), pair = Json::array();
+    add_text("A", 0, single);
+    add_text("A", 0, pair);
+    add_text("B", 1, pair);
+    return Json::object({{"type", "TemplateProcessing"},
+                         {"single", std::move(single)},
+                         {"pair", std::move(pair)},
+                         {"special_tokens", std::move(special_)}});
+  }
+
+ private:
+  void add_text(const char* text, uint32_t type, Json& pieces) {
+    add_special("bos", before_, type, pieces);
+    pieces.push_back(Json::object({{"Sequence", Json::object({{"id", text}, {"type_id", type}})}}));
+    add_special("eos", behind_, type, pieces);
+  }
+  void add_special(const char* name, const std::optional<int32_t>& id, uint32_t type, Json& pieces) {
     if (!id) return;
-    pieces.push_back(Json::object({{"SpecialToken", Json::object({{"id", name}})}}));
-    special[name] = Json::object({{"ids", Json::array({static_cast<uint32_t>(*id)})}});
-  };
-  add("bos", before);
-  pieces.push_back(Json::object({{"Sequence", Json::object({{"id", "A"}})}}));
-  add("eos", behind);
-  return Json::object(
-      {{"type", "TemplateProcessing"}, {"single", std::move(pieces)}, {"special_tokens", std::move(special)}});
-}
+    pieces.push_back(Json::object({{"SpecialToken", Json::object({{"id", name}, {"type_id", type}})}}));
+    const auto number = static_cast<uint32_t>(*id);
+    special_[name] = Json::object({{"id", name},
+                                   {"ids", Json::array({number})},
+                                   {"tokens", Json::array({std::string(vocabulary_.token(number))})}});
+  }
+
+  const TokenVocabulary& vocabulary_;
+  std::optional<int32_t> before_, behind_;
+  Json special_ = Json::object();
+};
 
 class Reader {
  public:
@@ -238,7 +262,7 @@ class Reader {
     };
     const auto before = around("tokenizer.ggml.add_bos_token", adds_bos, kBosKey, out_.bos_id);
     const auto behind = around("tokenizer.ggml.add_eos_token", false, kEosKey, out_.eos_id);
-    out_.content.root["post_processor"] = template_of(before, behind);
+    out_.content.root["post_processor"] = TemplateParts(out_.content.vocabulary, before, behind).component();
   }
 
   void read_byte_level(Splitting splitting) {

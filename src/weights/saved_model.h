@@ -1,6 +1,7 @@
 // Writes a model's folder.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -22,7 +23,13 @@ void write_model(Executor& executor, const ModelFiles& model, const std::string&
 // numbers.
 void write_model_files(const ModelFiles& model, const std::string& save_dtype, const std::filesystem::path& directory,
                        const Json& quantization = {});
-// The small files without config.json.
+// The small files without config.json, and those of a tokenizer that is inside a GGUF.
 void copy_companions(const ModelFiles& model, const std::filesystem::path& directory);
+// A bound on the heap that the two functions above need for such a tokenizer; 0 for other models.
+int64_t companion_bytes(const ModelFiles& model);
+
+// Writes a tokenizer that is inside a GGUF as files of `directory`, which becomes its place: models that are saved
+// later get copies, which need no heap. Does nothing for other models, and beside the GGUF itself.
+void keep_tokenizer(ModelFiles& model, const std::filesystem::path& directory);
 
 }  // namespace headroom

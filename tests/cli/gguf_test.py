@@ -66,19 +66,27 @@ class Gguf(ProgramTest):
             self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(texts[0].stdout, texts[1].stdout)
 
-    def test_its_own_tokenizer_and_chat_template_are_used(self):
-        self.make("talks", WIDE)
-        (self.root / "talks/chat_template.jinja").write_text(
+    def talking_alone(self, name):
+        """Makes the model NAME with a chat template, its GGUF in g-NAME, and a folder alone-NAME with nothing but the GGUF."""
+        self.make(name, WIDE)
+        (self.root / name / "chat_template.jinja").write_text(
             "{% for m in messages %}[{{ m['role'] }}]{{ m['content'] }}{% endfor %}{{ eos_token }}")
-        self.quantize("talks", "bf16", "g-talks")
-        (self.root / "alone").mkdir()
-        shutil.copy(self.root / "g-talks/model.gguf", self.root / "alone/a.gguf")
+        self.quantize(name, "bf16", f"g-{name}")
+        (self.root / f"alone-{name}").mkdir()
+        shutil.copy(self.root / f"g-{name}/model.gguf", self.root / f"alone-{name}/a.gguf")
+        return f"alone-{name}"
+
+    def tokens(self, model):
         text = json.dumps({"text": "two  spaces, 12 digits, 中文 🎉</s>x"}) + "\n"
-        wanted = self.call("tokenize", "--model", "talks", stdin=text)
-        self.assertEqual(wanted.returncode, 0, wanted.stderr)
-        for model in ("alone", "alone/a.gguf"):
+        done = self.call("tokenize", "--model", model, stdin=text)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_its_own_tokenizer_and_chat_template_are_used(self):
+        alone = self.talking_alone("talks")
+        for model in (alone, f"{alone}/a.gguf"):
             with self.subTest(model):
-                self.assertEqual(self.call("tokenize", "--model", model, stdin=text).stdout, wanted.stdout)
+                self.assertEqual(self.tokens(model), self.tokens("talks"))
                 self.assertEqual(self.evaluate(model), self.evaluate("g-talks"))
                 info = self.call("info", model).stdout
                 for words in ("258 ids, BOS 256, EOS 257", "chat template    yes"):
@@ -89,6 +97,35 @@ class Gguf(ProgramTest):
                     for done in texts:
                         self.assertEqual(done.returncode, 0, done.stderr)
                     self.assertEqual(texts[0].stdout, texts[1].stdout)
+
+    def test_what_is_made_of_it_has_its_tokenizer(self):
+        alone = self.talking_alone("teaches")
+        for stranger in ("chat_template.jinja", "special_tokens_map.json"):  # which are not those of the GGUF's tokenizer
+            (self.root / alone / stranger).write_text('{"eos_token": "a"}')
+        self.train("full", "--save-steps", "2", model=f"{alone}/a.gguf")
+        self.train("beside", "--lora-r", "4", model=alone)
+        self.assertFalse((self.root / "beside/tokenizer.json").exists())
+        done = self.call("merge", "--model", alone, "--adapter", "beside", "--output-dir", "merged")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.quantize(alone, "int8", "codes")
+        self.quantize(alone, "f16", "again")
+        (self.root / "alone-again").mkdir()
+        shutil.copy(self.root / "again/model.gguf", self.root / "alone-again/a.gguf")
+        made = ("full", "full/checkpoint-2", "merged", "codes", "again")
+        for model in (*made, "alone-again"):
+            with self.subTest(model):
+                self.assertEqual(self.tokens(model), self.tokens("teaches"))
+                self.assertIn("chat template    yes", self.call("info", model).stdout)
+                for more in ((), ("--chat",)):
+                    done = self.call("generate", "--model", model, "--prompt", "the", "--max-new-tokens", "4", "--memory", "128MiB", "--threads", "1", *more)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+        for name in ("tokenizer.json", "tokenizer_config.json"):
+            self.assertEqual({(self.root / model / name).read_bytes() for model in made}, {(self.root / "full" / name).read_bytes()})
+        names = json.loads((self.root / "full/tokenizer_config.json").read_text())
+        self.assertEqual((names["bos_token"], names["eos_token"]), ("<s>", "</s>"))
+        self.assertFalse((self.root / "full/special_tokens_map.json").exists())
+        self.train("full", "--save-steps", "2", "--max-steps", "4", "--resume-from-checkpoint", "true", model=alone)
+        self.assertEqual(self.tokens("full"), self.tokens("teaches"))
 
     def test_a_tokenizer_that_is_not_read_is_refused_by_name(self):
         (self.root / "other").mkdir()

@@ -9,6 +9,7 @@
 
 #include "../formats/gguf_bytes.h"
 #include "formats/tokenizer_json.h"
+#include "formats/tokenizer_json_writer.h"
 #include "tokenizer/gguf_tokenizer.h"
 
 namespace headroom {
@@ -40,14 +41,6 @@ struct GgufMetadata {
   }
 };
 
-inline std::vector<TokenMerge> ranked_merges(const TokenizerJson& json) {
-  std::vector<TokenMerge> merges;
-  for (const TokenMerge& merge : json.merges.slots())
-    if (merge.rank != TokenMerges::kFree) merges.push_back(merge);
-  std::sort(merges.begin(), merges.end(), [](const TokenMerge& a, const TokenMerge& b) { return a.rank < b.rank; });
-  return merges;
-}
-
 // As llama.cpp's converter writes it. `pre` empty: BPE with byte fallback, where a token's score is its place among the
 // merges.
 inline GgufMetadata metadata_of(const std::filesystem::path& folder, const std::string& pre) {
@@ -70,7 +63,7 @@ inline GgufMetadata metadata_of(const std::filesystem::path& folder, const std::
     out.types[id] = added.at("special") == true ? kTokenControl : kTokenUserDefined;
     if (out.tokens[id] == "<unk>") out.types[id] = kTokenUnknown;
   }
-  const std::vector<TokenMerge> merges = ranked_merges(json);
+  const std::vector<TokenMerge> merges = listed_merges(json.merges);
   if (pre.empty()) out.scores.assign(ids, -static_cast<float>(merges.size()));
   for (size_t i = merges.size(); i-- > 0;)
     if (pre.empty()) out.scores[merges[i].merged] = -static_cast<float>(i);

@@ -1,4 +1,5 @@
-// The tokenizer of a GGUF gives the ids of the same model's tokenizer.json; malformed metadata is refused by key.
+// The tokenizer of a GGUF gives the ids of the same model's tokenizer.json, and is written as one; malformed metadata
+// is refused by key.
 #include "tokenizer/gguf_tokenizer.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +10,9 @@
 #include "../data_files/data_files.h"
 #include "../formats/expect_error.h"
 #include "../formats/temporary_directory.h"
+#include "formats/tokenizer_json_writer.h"
 #include "gguf_metadata.h"
+#include "tokenizer/tokenizer_files.h"
 #include "tokenizer/tokenizer_place.h"
 #include "tokenizer_vectors.h"
 
@@ -69,6 +72,49 @@ TEST_P(GgufOfModel, HasTheIdsOfItsTokenizerJson) {
         {"text", text}, {"ids", ids}, {"ids_no_special", wanted.encode(text, false)}, {"decoded", wanted.decode(ids)}};
   }
   check_rows(found, rows);
+}
+void expect_same(const Tokenizer& found, const Tokenizer& wanted) {
+  EXPECT_EQ(found.bos_id(), wanted.bos_id());
+  EXPECT_EQ(found.eos_id(), wanted.eos_id());
+  EXPECT_EQ(found.adds_bos(), wanted.adds_bos());
+  EXPECT_EQ(found.adds_eos(), wanted.adds_eos());
+  ASSERT_EQ(found.vocab_size(), wanted.vocab_size());
+  for (int32_t id = 0; id < wanted.vocab_size(); ++id) ASSERT_EQ(found.token(id), wanted.token(id)) << id;
+}
+
+// Those of vectors.jsonl, and whole files.
+std::vector<std::string> texts() {
+  std::vector<std::string> all;
+  for (const Json& row : read_rows(test::data_file("tokenizers/gpt2/vectors.jsonl")))
+    all.push_back(row.at("text").get<std::string>());
+  for (const auto& entry : std::filesystem::directory_iterator(test::data_files("text").back()))
+    if (entry.path().extension() == ".txt") all.push_back(read_text(entry.path()));
+  return all;
+}
+
+std::string written(const std::filesystem::path& folder) {
+  std::string both;
+  for (const char* const name : kTokenizerFiles) both += read_text(folder / name);
+  return both;
+}
+
+TEST_P(GgufOfModel, IsWrittenAsFilesThatGiveTheSame) {
+  const Tokenizer source = Tokenizer::load(GetParam().folder);
+  const TemporaryDirectory directory, again;
+  const GgufMetadata metadata = metadata_of(GetParam().folder, GetParam().pre);
+  const std::filesystem::path gguf = directory.write("model.gguf", with_special_tokens(metadata, source).file());
+  write_tokenizer_files(gguf, directory.path());
+  const Tokenizer wanted = Tokenizer::load(gguf), found = Tokenizer::load(directory.path());
+  expect_same(found, wanted);
+  for (const std::string& text : texts()) {
+    const std::vector<int32_t> ids = wanted.encode(text, true);
+    ASSERT_EQ(found.encode(text, true), ids) << text.substr(0, 200);
+    ASSERT_EQ(found.decode(ids), wanted.decode(ids));
+  }
+  write_tokenizer_files(gguf, again.path());
+  EXPECT_EQ(written(again.path()), written(directory.path()));
+  write_tokenizer_json(read_tokenizer_json(directory / "tokenizer.json"), again / "tokenizer.json");
+  EXPECT_EQ(written(again.path()), written(directory.path())) << "after reading it";
 }
 INSTANTIATE_TEST_SUITE_P(Models, GgufOfModel, testing::ValuesIn(models()),
                          [](const auto& param) { return test::data_file_label(param.param.folder); });
@@ -172,6 +218,59 @@ TEST(GgufTokenizer, IsUsedWithoutATokenizerJson) {
   directory.write("tokenizer.json", bytes_tokenizer_json());
   EXPECT_EQ(tokenizer_place(file), directory.path());
   EXPECT_FALSE(is_gguf_tokenizer(directory.path()));
+}
+
+// Writes the files of a GGUF; the tokenizer that they give is compared with its own.
+Json names_written(const GgufBytes& bytes) {
+  const TemporaryDirectory directory;
+  const std::filesystem::path gguf = directory.write("model.gguf", bytes.file());
+  write_tokenizer_files(gguf, directory.path());
+  expect_same(Tokenizer::load(directory.path()), Tokenizer::load(gguf));
+  return read_json(directory / "tokenizer_config.json");
+}
+
+TEST(GgufTokenizer, IsWrittenWithItsSpecialTokensAndChatTemplate) {
+  const std::string chat = "{{ bos_token }}{{ messages }}";
+  Json names = names_written(small()
+                                 .bytes()
+                                 .number("tokenizer.ggml.eos_token_id", uint32_t{3})
+                                 .number("tokenizer.ggml.padding_token_id", uint32_t{0})
+                                 .words("tokenizer.chat_template", chat));
+  EXPECT_EQ(names, (Json{{"tokenizer_class", "PreTrainedTokenizerFast"},
+                         {"clean_up_tokenization_spaces", false},
+                         {"bos_token", nullptr},
+                         {"eos_token", "<s>"},
+                         {"pad_token", "a"},
+                         {"chat_template", chat}}));
+  names = names_written(small().bytes().words("tokenizer.chat_template", "\xff"));
+  EXPECT_EQ(names.at("bos_token"), "<s>") << "a name that is known";
+  EXPECT_FALSE(names.contains("chat_template")) << "not UTF-8";
+  EXPECT_FALSE(names.contains("pad_token"));
+}
+
+// What is around a text, ids without a token, a token with two ids.
+TEST(GgufTokenizer, IsWrittenWithWhatItsListsHold) {
+  GgufMetadata metadata = small_scored();
+  metadata.tokens.insert(metadata.tokens.end(), {"[PAD7]", "ab", "</s>"});
+  metadata.types.insert(metadata.types.end(), {kTokenUnused, kTokenNormal, kTokenControl});
+  metadata.scores.insert(metadata.scores.end(), {0, -1, 0});
+  const TemporaryDirectory directory;
+  const std::filesystem::path gguf =
+      directory.write("model.gguf", metadata.bytes()
+                                        .number("tokenizer.ggml.bos_token_id", uint32_t{6})
+                                        .number("tokenizer.ggml.eos_token_id", uint32_t{9})
+                                        .entry("tokenizer.ggml.add_eos_token", 7, std::string(1, '\1'))
+                                        .file());
+  write_tokenizer_files(gguf, directory.path());
+  const Tokenizer wanted = Tokenizer::load(gguf), found = Tokenizer::load(directory.path());
+  for (const char* const text : {"abc", "ab ab", "</s>a<s>"})
+    EXPECT_EQ(found.encode(text, true), wanted.encode(text, true));
+  EXPECT_EQ(found.encode("ab", true), (std::vector<int32_t>{6, 0, 8, 9}));
+  const Json root = read_json(directory / "tokenizer.json");
+  EXPECT_FALSE(root.at("model").at("vocab").contains("[PAD7]"));
+  EXPECT_EQ(root.at("model").at("vocab").at("ab"), 8);
+  EXPECT_EQ(root.at("post_processor").at("pair").size(), 6u);
+  EXPECT_EQ(root.at("added_tokens").at(0).at("lstrip"), false);
 }
 
 TEST(GgufTokenizer, OfAnotherKindIsNamedWhenItIsLoaded) {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "gguf_metadata.h"
 #include "tokenizer/stream_encoder.h"
+#include "tokenizer/tokenizer_files.h"
 #include "tokenizer/tokenizer_place.h"
 #include "tokenizer/workspace.h"
 #include "tokenizer_vectors.h"
@@ -98,7 +99,7 @@ std::vector<bool> large_tokenizers() {
 INSTANTIATE_TEST_SUITE_P(Large, Loading, testing::ValuesIn(large_tokenizers()),
                          [](const auto& param) { return param.param ? "Shared" : "Made"; });
 
-// A GGUF's tokenizer takes no more than a tokenizer.json of its booked size.
+// A GGUF's tokenizer takes no more than a tokenizer.json of its booked size, also while it is written as one.
 void check_gguf(const GgufMetadata& metadata) {
   const TemporaryDirectory made;
   const std::filesystem::path file =
@@ -111,6 +112,10 @@ void check_gguf(const GgufMetadata& metadata) {
   EXPECT_LE(live - start, tokenizer.memory_bytes());
   EXPECT_LE(peak - start, Tokenizer::memory_bound(booked) + header);
   EXPECT_LE(tokenizer.memory_bytes() - TokenizerWorkspace::kept_bytes(), 3 * booked);
+  const int64_t before = live;
+  peak = before;
+  write_tokenizer_files(file, made.path());
+  EXPECT_LE(peak - before, Tokenizer::memory_bound(booked) + header);
 }
 
 TEST(heap, of_a_gguf_is_what_is_booked) {
