@@ -34,6 +34,10 @@ TEST(LogCommand, ALineThatSomebodyTyped) {
       ElementsAre("CUDA_VISIBLE_DEVICES=0,1", "torchrun", "--nproc_per_node", "2", "train.py", "--name", "a b"));
   EXPECT_THAT(command_in_log("vllm serve Qwen/Qwen2.5-7B --max-model-len 8192\n"),
               ElementsAre("vllm", "serve", "Qwen/Qwen2.5-7B", "--max-model-len", "8192"));
+  EXPECT_THAT(command_in_log("$ sudo docker run --gpus all vllm/vllm-openai --model m\n"),
+              ElementsAre("sudo", "docker", "run", "--gpus", "all", "vllm/vllm-openai", "--model", "m"));
+  EXPECT_THAT(command_in_log("nohup sglang serve --model-path m\n"),
+              ElementsAre("nohup", "sglang", "serve", "--model-path", "m"));
   for (const char* prose : {"vllm serve fails on my 4090\n", "python is slow --really\n", "deepspeed\n",
                             "see torchrun and accelerate launch\n", "$ \\\n", ""})
     EXPECT_THAT(command_in_log(prose), IsEmpty()) << prose;

@@ -86,14 +86,15 @@ bool is_variable(const std::string& word) {
 // Whether these words are a command with options, as typed at a prompt, and not prose about one.
 bool is_command(const std::vector<std::string>& words) {
   size_t at = 0;
-  while (at < words.size() && is_variable(words[at])) ++at;
+  while (at < words.size() && (is_variable(words[at]) || words[at] == "sudo" || words[at] == "nohup")) ++at;
   if (at + 1 >= words.size()) return false;
   const std::string program = words[at].substr(words[at].rfind('/') + 1), &next = words[at + 1];
   const bool python = (program == "python" || program == "python3") && (next == "-m" || next.ends_with(".py"));
   const bool launched = program == "torchrun" || program == "deepspeed" || program == "llama-server" ||
                         program == "llamafactory-cli" || program == "text-generation-launcher";
   const bool named = (program == "accelerate" && next == "launch") || (program == "vllm" && next == "serve") ||
-                     (program == "tune" && next == "run") || program == "litgpt" || program == "axolotl" ||
+                     (program == "tune" && next == "run") || (program == "docker" && next == "run") ||
+                     (program == "sglang" && next == "serve") || program == "litgpt" || program == "axolotl" ||
                      (program == "trl" && (next == "sft" || next == "dpo" || next == "grpo"));
   const bool options =
       std::any_of(words.begin(), words.end(), [](const std::string& w) { return w.starts_with("--"); });
