@@ -10,6 +10,7 @@
 #include "doctor/answer/headroom_answer.h"
 #include "doctor/answer/job_model.h"
 #include "doctor/answer/log_facts.h"
+#include "doctor/answer/posted_config.h"
 #include "doctor/answer/questions.h"
 #include "doctor/answer/words.h"
 #include "doctor/config/setting.h"
@@ -37,7 +38,8 @@ Job bare_job(const Request& request, const Case& incident) {
   const std::string_view reinforcement = reinforcement_of(incident.log_text);
   const Job shown = job_of_log(incident, main_message(incident), reinforcement, read_story(incident.log_text).task);
   Job job;
-  job.system = server_system(shown.system) ? shown.system : System::pytorch_script;
+  if (incident.quoted) job = shown;
+  job.system = server_system(shown.system) || incident.quoted ? shown.system : System::pytorch_script;
   job.task = shown.task;
   job.model = request.model;
   return job;
@@ -136,6 +138,37 @@ void add_probe(const Request& request, const Intake& intake, Report& report) {
   report.measured = text + words_of_stage(stage_of_peak(intake.probe));
 }
 
+// A script may set more than the code that a text quotes.
+bool quotes_code(const Intake& intake) {
+  return intake.config_is_quoted &&
+         std::any_of(intake.config->sources.begin(), intake.config->sources.end(),
+                     [](const SourceRead& source) { return source.kind == SourceKind::python; });
+}
+
+// Whether the weights of the job are more than the device held when a step failed: then the quotation leaves out what
+// makes them smaller.
+bool weights_contradict(const Case& incident) {
+  const Message* message = main_message(incident);
+  if (!message || !incident.estimate || pool_of(incident) != Pool::device) return false;
+  constexpr std::string_view kLoaded[] = {"forward",        "backward",       "training",
+                                          "optimizer_step", "optimizer_init", "eval"};
+  if (std::find(std::begin(kLoaded), std::end(kLoaded), message->phase) == std::end(kLoaded)) return false;
+  int64_t weights = 0;
+  for (const Term& term : incident.estimate->terms) weights += term.name == "weights" ? term.bytes : 0;
+  const std::optional<int64_t> held = message->allocated_bytes ? message->allocated_bytes : message->capacity_bytes;
+  return held && weights > *held;
+}
+
+// Leaves of a quoted job what it states, without an estimate.
+void doubt_quotation(Case& incident) {
+  if (!incident.job_is_quoted || !weights_contradict(incident)) return;
+  incident.quoted = std::move(incident.job);
+  incident.job.reset();
+  incident.job_is_quoted = false;
+  incident.shape.reset();
+  incident.estimate.reset();
+}
+
 // Puts everything that was read and given into a case.
 Case case_of(const Request& request, const Intake& intake, std::vector<std::string>& notes) {
   Case incident;
@@ -147,11 +180,13 @@ Case case_of(const Request& request, const Intake& intake, std::vector<std::stri
   incident.setup_text = intake.setup;
   take_words(incident);
   if (!request.torch.empty()) incident.software.torch = parse_version(request.torch);
+  if (intake.quoted) incident.quoted = intake.quoted->job;
+  incident.job_is_quoted = intake.config_is_quoted;
   if (intake.config)
     incident.job = intake.config->job;
   else if (!intake.unread && (!request.model.empty() || !request.parameters.empty()))
     incident.job = bare_job(request, incident);
-  if (incident.job && !intake.config) take_facts_of_log(incident.log_text, *incident.job);
+  if (incident.job && (!intake.config || quotes_code(intake))) take_facts_of_log(incident.log_text, *incident.job);
   if (incident.job && !incident.job->batch.micro && batch_of_one(incident.log_text)) incident.job->batch.micro = 1;
   if (incident.job)
     apply_overrides(request, *incident.job);
@@ -163,6 +198,7 @@ Case case_of(const Request& request, const Intake& intake, std::vector<std::stri
   incident.gpu = choose_gpu(request, intake.config, intake.log, sized);
   if (incident.job && incident.shape)
     incident.estimate = estimate(*incident.job, *incident.shape, incident.gpu, incident.software);
+  doubt_quotation(incident);
   fill_capacity(request, sized, incident);
   return incident;
 }
@@ -208,6 +244,9 @@ Answer answer(const Request& request, const Intake& intake) {
   add_gpus(request, report);
   if (incident.job && incident.job->system != System::unknown) report.system = system_name(incident.job->system);
   report.sources = intake.sources;
+  if (intake.quoted || intake.config_is_quoted)
+    report.quoted = settings_by_quotation(intake.quoted ? *intake.quoted : *intake.config);
+  for (const std::string& line : report.quoted) report.notes.push_back("from " + line);
   report.snapshots = intake.snapshots;
   if (intake.log.messages_dropped > 0)
     report.notes.push_back(fmt::format("{} further different messages were passed over", intake.log.messages_dropped));

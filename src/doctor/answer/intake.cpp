@@ -9,9 +9,8 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "doctor/answer/log_command.h"
+#include "doctor/answer/posted_config.h"
 #include "doctor/config/setting.h"
-#include "doctor/remedies/log_job.h"
 #include "doctor/remedies/told_stage.h"
 #include "doctor/snapshot/read_snapshot.h"
 #include "formats/file.h"
@@ -117,7 +116,7 @@ class Reader {
     else if (!configs_.files.empty() || !configs_.texts.empty() || !configs_.arguments.empty())
       read_configs(intake);
     else
-      read_command_of_log(intake);
+      read_config_of_log(intake);
     intake.probe = std::move(probe_);
     intake.snapshots = std::move(snapshots_);
     intake.sources = std::move(sources_);
@@ -126,31 +125,20 @@ class Reader {
         intake.sources.push_back(fmt::format("{}: {} bytes", source.name, source.text.size()));
         intake.setup += source.text + "\n";
       }
+    if (intake.quoted)
+      for (const SourceRead& source : intake.quoted->sources) intake.sources.push_back(source.name);
     intake.setup = lower(intake.setup + text_);
     return intake;
   }
 
  private:
-  // Uses the command of the failed program if the log prints it.
-  void read_command_of_log(Intake& intake) {
-    const std::vector<std::string> words = command_in_log(intake.log.excerpt);
-    if (words.empty()) return;
-    try {
-      intake.config = read_config({{}, {}, words});
-    } catch (const Error&) {
-      return;  // doctor does not know this program: only the log is used
-    }
-    // Settings in missing files, and unknown options of the user's own script, could change everything.
-    const Job& job = intake.config->job;
-    const bool own = own_program(job.system);
-    intake.missing = intake.config->missing;
-    // Without a model, the command names a recipe or a script that holds the settings.
-    if (!intake.config->missing.empty() || job.model.empty() || (own && !job.keys.unknown.empty())) {
-      intake.config.reset();
-      return;
-    }
-    intake.config->job.unseen_script = intake.config->missing_script;
-    sources_.push_back("the command in the log");
+  // Uses the command of the failed program and the configurations that the log has.
+  void read_config_of_log(Intake& intake) {
+    PostedConfig posted = posted_config(intake.log);
+    intake.missing = std::move(posted.missing);
+    if (posted.command && posted.config) sources_.push_back("the command in the log");
+    intake.config_is_quoted = posted.whole && posted.quoted;
+    (posted.whole ? intake.config : intake.quoted) = std::move(posted.config);
   }
 
   // A file that no reader accepts is kept as text: its words may still show what happened.

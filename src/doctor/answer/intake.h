@@ -19,8 +19,10 @@ struct Intake {
   LogReport log;  // of all logs, in the order given
   bool has_log = false;
   std::optional<ConfigReading> config;
-  std::string setup;          // the text of the configurations, in lower case
-  std::exception_ptr unread;  // why a source was read as plain text; null when all were understood
+  bool config_is_quoted = false;        // by the log, which may leave out some of it
+  std::optional<ConfigReading> quoted;  // what the log quotes of a job that it does not describe whole
+  std::string setup;                    // the text of the configurations, in lower case
+  std::exception_ptr unread;            // why a source was read as plain text; null when all were understood
   std::vector<ProbePoint> probe;
   std::vector<SnapshotAnalysis> snapshots;
   std::vector<std::string> sources;  // what was read, one line each

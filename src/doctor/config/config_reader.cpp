@@ -322,13 +322,35 @@ bool has_line_starting(const std::string& text, std::initializer_list<std::strin
 
 }  // namespace
 
-SourceKind source_kind(const std::string& name, const std::string& text) {
+namespace {
+
+constexpr std::pair<SourceKind, std::string_view> kPassages[] = {{SourceKind::yaml, "the YAML in the text"},
+                                                                 {SourceKind::json, "the JSON in the text"},
+                                                                 {SourceKind::python, "the Python in the text"}};
+
+}  // namespace
+
+std::string passage_name(SourceKind kind, int64_t line) {
+  const auto named = std::find_if(std::begin(kPassages), std::end(kPassages),
+                                  [&](const auto& passage) { return passage.first == kind; });
+  HR_CHECK(named != std::end(kPassages), "a passage that is neither YAML, JSON nor Python");
+  return fmt::format("{} (line {})", named->second, line);
+}
+
+std::optional<SourceKind> kind_of_name(const std::string& name) {
+  for (const auto& [kind, words] : kPassages)
+    if (name.starts_with(words)) return kind;
   const std::string suffix = lower(fs::path(name).extension().string());
   if (suffix == ".json" || suffix == ".jsonl") return SourceKind::json;
   if (suffix == ".yaml" || suffix == ".yml") return SourceKind::yaml;
   if (suffix == ".py") return SourceKind::python;
   if (suffix == ".ipynb") return SourceKind::notebook;
   if (suffix == ".sh" || suffix == ".sbatch" || suffix == ".slurm" || suffix == ".bash") return SourceKind::command;
+  return std::nullopt;
+}
+
+SourceKind source_kind(const std::string& name, const std::string& text) {
+  if (const std::optional<SourceKind> kind = kind_of_name(name)) return *kind;
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) return SourceKind::yaml;
   if (text[first] == '{') return SourceKind::json;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,7 +60,11 @@ ConfigReading read_config_text(const std::string& name, const std::string& text)
 // Each row of a JSONL file of server commands ({"server", "options"}) is a separate configuration.
 std::vector<ConfigReading> read_config_rows(const std::string& name, const std::string& text);
 
-// The kind of a text, by the suffix of its name and its content.
+// The name of a passage that a text quotes, as sources and origins have it: "the YAML in the text (line 12)".
+std::string passage_name(SourceKind kind, int64_t line);
+// The kind that the name alone tells, by its suffix or as that of a passage.
+std::optional<SourceKind> kind_of_name(const std::string& name);
+// The kind of a text, by its name and its content.
 SourceKind source_kind(const std::string& name, const std::string& text);
 std::string system_name(System system);  // "transformers", "LitGPT"
 

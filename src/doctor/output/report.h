@@ -33,6 +33,7 @@ struct Report {
   std::string system;                // "TRL", for display; empty when unknown
   std::vector<std::string> sources;  // what was read, one line each
   std::vector<std::string> notes;    // on reading the inputs
+  std::vector<std::string> quoted;   // what a text quotes: "the YAML in the text (line 4): micro_batch_size 2"
   std::vector<GpuChoice> gpus;       // --which-gpu: the best first
   std::vector<SnapshotAnalysis> snapshots;
   std::string measured;              // what a probe of two batch sizes shows; empty without a probe

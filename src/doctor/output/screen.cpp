@@ -282,6 +282,7 @@ std::string screen(const Report& report) {
   add_gpus(report, out);
   if (!report.measured.empty() && report.incident.estimate)
     add_block(out, "PROBE", report.measured, kIndent, kWidth, 2);
+  for (const std::string& quotation : report.quoted) add_block(out, "FROM", quotation, kIndent, kWidth, 2);
   if (!report.diagnosis.notes.empty()) add_block(out, "NOTE", report.diagnosis.notes.front(), kIndent, kWidth, 2);
   if (const std::string line = headroom_line(report); !line.empty()) {
     out += "\n";

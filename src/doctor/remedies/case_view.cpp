@@ -277,7 +277,8 @@ bool CaseView::mixed() const {
 }
 
 bool CaseView::checkpointing() const {
-  if (job_.compute.checkpointing || !has_job()) return job_.compute.checkpointing.value_or(false);
+  const bool settings = has_job() || incident_.quoted;
+  if (job_.compute.checkpointing || !settings) return job_.compute.checkpointing.value_or(false);
   return job_defaults(job_).checkpointing.value.value_or(false);
 }
 
@@ -350,6 +351,8 @@ std::string CaseView::doubt_after(const Changes& changes) const {
   if (shape()->guessed) return "the model's shape is guessed: give --model config.json";
   if (const std::string& library = job_.library; !library.empty())
     return library + " brings modules of its own: measure with --probe";
+  if (incident_.job_is_quoted)
+    return "the text may quote only a part of the job's settings: give its file with --config";
   if (!job_.unseen_script.empty())
     return fmt::format("{} may set more than its options: give it with --config", job_.unseen_script);
   if (training() && cuts_answers_apart())

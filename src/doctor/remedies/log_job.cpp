@@ -1,6 +1,7 @@
 #include "doctor/remedies/log_job.h"
 
 #include <array>
+#include <utility>
 
 #include "doctor/remedies/case_view.h"
 #include "doctor/remedies/log_batch.h"
@@ -81,6 +82,18 @@ bool predicts(const Message& message, ToldTask told) {
   return told == ToldTask::prediction;
 }
 
+// Configures a part of jobs of several systems.
+bool of_several_systems(System system) {
+  return own_program(system) || system == System::deepspeed || system == System::accelerate;
+}
+
+// The more particular one of the system that the log shows and of the one whose settings it quotes.
+System shown_system(System log, System quoted) {
+  if (own_program(log)) return own_program(quoted) ? log : quoted;
+  if (of_several_systems(quoted) || server_system(log) || builds_on(log, quoted)) return log;
+  return quoted;
+}
+
 }  // namespace
 
 System system_of_log(const std::string& log) {
@@ -110,7 +123,10 @@ bool server_system(System system) {
 
 Job job_of_log(const Case& incident, const Message* message, std::string_view reinforcement, ToldTask told) {
   Job job;
-  job.batch.micro = incident.micro_batch;
+  if (incident.quoted && reinforcement.empty()) job = *incident.quoted;
+  const System quoted = std::exchange(job.system, System::unknown);
+  const bool quotes_training = !of_several_systems(quoted) && !server_system(quoted);
+  if (!job.batch.micro) job.batch.micro = incident.micro_batch;
   if (!job.batch.micro && batch_of_one(incident.log_text)) job.batch.micro = 1;
   if (!reinforcement.empty()) {
     job.system = System::pytorch_script;
@@ -123,12 +139,17 @@ Job job_of_log(const Case& incident, const Message* message, std::string_view re
     // Without a message only the log of a server is taken for one.
     if (message ? named != System::unknown : server_system(named)) job.system = named;
   }
+  job.system = shown_system(job.system, quoted);
+  // Its keys are of another file than the batch and the rest.
+  if (job.system != quoted && of_several_systems(quoted)) job.keys = {};
+  job.task = Task::train;
   if (server_system(job.system)) {
     job.task = Task::serve;
-  } else if (!message && told == ToldTask::prediction) {
+  } else if (!message && told == ToldTask::prediction && !quotes_training) {
     job.task = Task::infer;
   } else if (message) {
-    job.task = predicts(*message, told) ? Task::infer : Task::train;
+    const bool only_predicts = quotes_training ? message->phase == "inference" : predicts(*message, told);
+    job.task = only_predicts ? Task::infer : Task::train;
     take_sharding_of_log(incident.log_text, job);
   }
   return job;

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "doctor/config/config_reader.h"
 #include "doctor/remedies/option_tables.h"
 
 namespace headroom::doctor {
@@ -205,10 +206,11 @@ std::optional<Style> only_style(System system) {
 
 std::optional<Style> style_at(const Origin& origin) {
   if (origin.file == "command line") return std::nullopt;  // doctor's own: tells nothing about the job's files
-  if (origin.file.ends_with(".py") || origin.file.ends_with(".ipynb")) return Style::python;
+  const std::optional<SourceKind> kind = kind_of_name(origin.file);
+  if (kind == SourceKind::python || kind == SourceKind::notebook) return Style::python;
   if (origin.key.starts_with("--") || origin.line == 0) return Style::flags;
-  if (origin.file.ends_with(".yaml") || origin.file.ends_with(".yml")) return Style::yaml;
-  if (origin.file.ends_with(".json")) return Style::json;
+  if (kind == SourceKind::yaml) return Style::yaml;
+  if (kind == SourceKind::json) return Style::json;
   return std::nullopt;
 }
 

@@ -18,6 +18,8 @@ namespace headroom::doctor {
 struct Case {
   std::vector<Message> messages;
   std::optional<Job> job;
+  bool job_is_quoted = false;  // by a text, which may leave out some of it
+  std::optional<Job> quoted;   // what a text quotes of a job that it does not describe whole
   std::optional<ModelShape> shape;
   std::optional<Gpu> gpu;
   std::optional<Estimate> estimate;

@@ -90,7 +90,8 @@ void sequence_length(const CaseView& s, Findings& findings) {
     return;
   }
   if (*sequence <= kLeastSequence) return findings.refuse(name, fmt::format("{} tokens are short already", *sequence));
-  int64_t chosen = kLeastSequence;
+  // Without an estimate of a quoted job any value is a guess: the half is the smallest change.
+  int64_t chosen = s.incident().quoted ? std::max(kLeastSequence, *sequence / 2) : kLeastSequence;
   for (int64_t candidate = *sequence / 2; candidate >= kLeastSequence; candidate /= 2)
     if (s.enough_after({{"sequence", std::to_string(candidate)}})) {
       chosen = candidate;

@@ -51,6 +51,8 @@ void shard(const CaseView& s, Findings& findings) {
     return findings.offer(
         make_remedy(s, "shard-more", gpu_values(s, s.gpus()), std::move(changes), "stage 3 splits the weights too"));
   }
+  if (s.sharded() && s.incident().quoted)
+    return findings.refuse("shard", "it is divided already; among how many devices is not said");
   const int64_t gpus = s.gpus() > 1 ? s.gpus() : enough_gpus(s, 2);
   Remedy remedy = make_remedy(s, "shard", gpu_values(s, gpus), shard_changes(gpus),
                               fmt::format("weights, gradients and states split over {} GPUs", gpus));

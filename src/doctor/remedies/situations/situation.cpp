@@ -263,8 +263,9 @@ void take(const CaseView& view, const Situation& situation, const Advice& advice
   if (evidence <= known->evidence) return;
   known->evidence = evidence;
   if (!advice.why.empty()) known->why = advice.why;
-  // Uses the advice's own text, unless the memory model has chosen a value.
-  if (words.empty() || (!known->changes.empty() && view.incident().estimate)) return;
+  // Uses the advice's own text, unless the memory model or the quoted settings have chosen a value.
+  const bool chosen = view.incident().estimate || view.incident().quoted;
+  if (words.empty() || (!known->changes.empty() && chosen)) return;
   known->set = words;
   constexpr std::string_view kOfImages = "image|resolution|crop|pixel|frame|photo|--img|patch|tile|scale|width";
   if (advice.technique == "input-size" && any_word(known->set, kOfImages).empty())
