@@ -329,12 +329,15 @@ ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& 
   refuse_unserved(served.model());
   check_sizes(serving, spec);
   if (!is_served_encoder(spec)) return plan_files(served, options, serving);
-  ServingPlan out;
-  for (const ServingOptions& sizes : encoder_sizes(serving, spec)) {
-    out = plan_files(served, options, sizes);
-    if (out.plan.feasible) break;
-  }
-  return out;
+  const std::vector<ServingOptions> choices = encoder_sizes(serving, spec);
+  ServingPlan least = plan_files(served, options, choices.back());
+  if (choices.size() == 1 || !least.plan.feasible) return least;
+  for (const ServingOptions& sizes : choices)
+    if (ServingPlan out = plan_files(served, options, sizes); out.plan.feasible) {
+      out.plan.minimum_bytes = least.plan.minimum_bytes;
+      return out;
+    }
+  return least;
 }
 
 }  // namespace headroom

@@ -61,6 +61,11 @@ def stable(name, data):
     if base == "metrics.jsonl":
         rows = [json.loads(line) for line in data.decode().splitlines()]
         return [(row["step"], row.get("loss"), row.get("eval_loss")) for row in rows]
+    if base == "plan.json":  # a resumed run has the same settings for another reason
+        plan = json.loads(data)
+        for technique in plan.get("techniques", []):
+            technique.pop("why", None)
+        return plan
     return data
 
 
