@@ -329,10 +329,11 @@ ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& 
   refuse_unserved(served.model());
   check_sizes(serving, spec);
   if (!is_served_encoder(spec)) return plan_files(served, options, serving);
-  const std::vector<ServingOptions> choices = encoder_sizes(serving, spec);
-  ServingPlan least = plan_files(served, options, choices.back());
-  if (choices.size() == 1 || !least.plan.feasible) return least;
-  for (const ServingOptions& sizes : choices)
+  std::vector<ServingOptions> larger = encoder_sizes(serving, spec);
+  ServingPlan least = plan_files(served, options, larger.back());
+  if (!least.plan.feasible) return least;
+  larger.pop_back();
+  for (const ServingOptions& sizes : larger)
     if (ServingPlan out = plan_files(served, options, sizes); out.plan.feasible) {
       out.plan.minimum_bytes = least.plan.minimum_bytes;
       return out;

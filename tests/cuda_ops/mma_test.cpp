@@ -13,7 +13,7 @@ namespace {
 using namespace cuda;
 
 uint32_t pair_at(const std::vector<float>& matrix, int at, int next) {
-  return pack_bf16(matrix[static_cast<size_t>(at)], matrix[static_cast<size_t>(next)]);
+  return narrow_pair<Bf16>(matrix[static_cast<size_t>(at)], matrix[static_cast<size_t>(next)]);
 }
 
 // c [16][8] += a [16][16] b [16][8], with fragments filled as in the tables of the PTX manual.

@@ -33,14 +33,18 @@ void apply_overrides(const Request& request, Job& job) {
   }
 }
 
-// The job when only --model is given: the server that the log shows, else a PyTorch script with the usual settings.
+// The job when only --model is given: what the text quotes, or the server that the log shows, else a PyTorch script
+// with the usual settings.
 Job bare_job(const Request& request, const Case& incident) {
   const std::string_view reinforcement = reinforcement_of(incident.log_text);
   const Job shown = job_of_log(incident, main_message(incident), reinforcement, read_story(incident.log_text).task);
   Job job;
-  if (incident.quoted) job = shown;
-  job.system = server_system(shown.system) || incident.quoted ? shown.system : System::pytorch_script;
-  job.task = shown.task;
+  if (incident.quoted) {
+    job = shown;
+  } else {
+    job.system = server_system(shown.system) ? shown.system : System::pytorch_script;
+    job.task = shown.task;
+  }
   job.model = request.model;
   return job;
 }

@@ -320,10 +320,6 @@ bool has_line_starting(const std::string& text, std::initializer_list<std::strin
   return false;
 }
 
-}  // namespace
-
-namespace {
-
 constexpr std::pair<SourceKind, std::string_view> kPassages[] = {{SourceKind::yaml, "the YAML in the text"},
                                                                  {SourceKind::json, "the JSON in the text"},
                                                                  {SourceKind::python, "the Python in the text"}};

@@ -124,10 +124,10 @@ HR_DEVICE void mma_rows_product(float (&sums)[M][N][4], const Bf16* a, const Bf1
 // Columns 16 j .. 16 j + 15 of a product as the left operand of the next one.
 template <int N>
 HR_DEVICE void as_left(uint32_t (&left)[4], const float (&sums)[N][4], int j) {
-  left[0] = pack_bf16(sums[2 * j][0], sums[2 * j][1]);
-  left[1] = pack_bf16(sums[2 * j][2], sums[2 * j][3]);
-  left[2] = pack_bf16(sums[2 * j + 1][0], sums[2 * j + 1][1]);
-  left[3] = pack_bf16(sums[2 * j + 1][2], sums[2 * j + 1][3]);
+  left[0] = narrow_pair<Bf16>(sums[2 * j][0], sums[2 * j][1]);
+  left[1] = narrow_pair<Bf16>(sums[2 * j][2], sums[2 * j][3]);
+  left[2] = narrow_pair<Bf16>(sums[2 * j + 1][0], sums[2 * j + 1][1]);
+  left[3] = narrow_pair<Bf16>(sums[2 * j + 1][2], sums[2 * j + 1][3]);
 }
 
 // sums[m][d] += weights[m] times columns 8 d .. 8 d + 7 of the 8 N rows of `b`.
@@ -172,7 +172,7 @@ HR_DEVICE void store_mma_rows(void* data, int row, int rows, int heads, int head
     HR_UNROLL
     for (int d = 0; d < D / 8; ++d)
       *reinterpret_cast<uint32_t*>(to + 8 * d + mma_column()) =
-          pack_bf16(sums[d][2 * half] * factor, sums[d][2 * half + 1] * factor);
+          narrow_pair<Bf16>(sums[d][2 * half] * factor, sums[d][2 * half + 1] * factor);
   }
 }
 

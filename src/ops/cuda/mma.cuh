@@ -8,7 +8,7 @@
 // with two along the steps. C [16][8]: c0, c1 = (g, 2t), (g, 2t + 1); c2, c3 = (g + 8, 2t), (g + 8, 2t + 1).
 #pragma once
 
-#include "ops/cuda/device_language.cuh"
+#include "ops/cuda/elements.cuh"
 
 // Defined if the functions here do something in this compilation. In other compilations kernels that use them trap:
 // those run only when a newer device compiles an older one's PTX.
@@ -17,17 +17,6 @@
 #endif
 
 namespace headroom::cuda {
-
-// Two floats as bf16, `low` in the low half.
-HR_DEVICE uint32_t pack_bf16(float low, float high) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  uint32_t pair;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  return pair;
-#else
-  return narrow<Bf16>(low).bits | static_cast<uint32_t>(narrow<Bf16>(high).bits) << 16;
-#endif
-}
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 
