@@ -27,7 +27,7 @@ NAMED_IN = {
     'planner/inference.cpp': ('micro_batch chunked_loss', 'the sizes of an evaluation'),
     'engine/quantize.cpp': ('quantize_weights', 'which weights are stored as codes'),
     'planner/serving.cpp': ('offload_parameters', 'a pin that puts weights below the device before any size is tried'),
-    'planner/mixed_layers.cpp': ('recompute sequence_chunks compress_activations', 'the settings of single layers are searched apart'),
+    'planner/mixed_layers.cpp': ('recompute', 'the settings of single layers are searched apart'),
     'planner/pipeline.cpp': ('attention_order', 'a step between the passes that follows its setting'),
     'planner/techniques/offload.cpp': ('offload_activations offload_optimizer offload_gradients offload_parameters prefetch', 'what the four offloads share'),
     'planner/techniques/offload.h': ('prefetch', 'what the four offloads share'),

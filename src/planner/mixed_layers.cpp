@@ -9,11 +9,6 @@
 #include "planner/techniques/recompute.h"
 
 namespace headroom {
-
-namespace techniques {
-extern const Technique sequence_chunks, compress_activations;
-}
-
 namespace {
 
 constexpr int64_t kApart = 2048;  // points differ by at least this part of their bytes
@@ -75,9 +70,10 @@ FrontierPoint point_of(const PlanRequest& request, const Light& light) {
 
 bool may_mix(const PlanRequest& request, const CandidateFamily& family) {
   const Candidate& candidate = family.candidate;
-  return pin(request, kRecompute.name).empty() && !offloads(candidate) &&
-         !candidate[techniques::sequence_chunks].taken() && !candidate[techniques::compress_activations].taken() &&
-         block_count(request.forward) > 1;
+  const std::span<const Technique* const> all = all_techniques();
+  const bool add_up = std::all_of(all.begin(), all.end(),
+                                  [&](const Technique* one) { return one->layers_add_up || !candidate[*one].taken(); });
+  return add_up && pin(request, kRecompute.name).empty() && !offloads(candidate) && block_count(request.forward) > 1;
 }
 
 void add_level(const CandidateFamily& family, LayerFacts facts, std::vector<LevelledFamilies>& to) {

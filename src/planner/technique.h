@@ -118,6 +118,8 @@ struct Technique {
   std::vector<Setting> (*same_graph)(const PlanRequest& request, const Candidate& candidate) = nullptr;
   // Tried with candidates that are worth using with the first setting; the least memory first.
   std::vector<Setting> (*refinements)(const PlanRequest& request, const Candidate& candidate) = nullptr;
+  // Whether with it, too, the settings of recompute of single layers add up (layer_facts.h), so that they may be mixed.
+  bool layers_add_up = true;
   // The part of the setting on which the graph depends. Absent: all of it.
   Setting (*in_graph)(const PlanRequest& request, const Candidate& candidate) = nullptr;
 

@@ -46,6 +46,7 @@ constinit const Technique compress_activations{
     .check = check,
     .verdict = verdict,
     .choices = choices,
+    .layers_add_up = false,
     .pass = [](Graph& graph, const PlanRequest&, const Candidate&) { headroom::compress_activations(graph); },
     .told = told,
     .phrase =

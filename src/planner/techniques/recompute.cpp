@@ -162,6 +162,11 @@ std::optional<std::vector<KeepRun>> parse_runs(std::string_view text, int64_t bl
 
 const Setting& recompute_of(const Candidate& candidate) { return candidate[techniques::recompute]; }
 
+bool recomputes_layers(const Candidate& candidate) {
+  const Setting& kept = recompute_of(candidate);
+  return kept == keep_setting({{kept.of, Keep::block_input}});
+}
+
 Setting keep_setting(const std::vector<KeepRun>& runs, const std::vector<KeepRun>& others) {
   Setting out{.count = 0, .of = static_cast<int32_t>(blocks_of(runs) + blocks_of(others))};
   out.count = packed_runs(joined_runs(runs), keep_unit(out.of));

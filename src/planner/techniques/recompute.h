@@ -17,6 +17,8 @@ extern const Technique recompute;
 
 // Its setting in a candidate.
 const Setting& recompute_of(const Candidate& candidate);
+// Whether every layer keeps its input only.
+bool recomputes_layers(const Candidate& candidate);
 
 // A number of consecutive blocks with the same level.
 struct KeepRun {

@@ -34,9 +34,8 @@ void check(const PlanRequest& request, const std::string& setting) {
 // Whether a candidate has no other way left: one sequence at a time, every layer recomputed, and all possible values in
 // the lower tiers, if there are any.
 bool is_frugal(const PlanRequest& request, const Candidate& decided) {
-  const Setting& kept = recompute_of(decided);
-  return micro_batch_of(decided) == 1 && kept == keep_setting(kept.of, kept.of, Keep::block_input, Keep::all) &&
-         (!offloads(decided) || offloads_all(decided, kept.of));
+  return micro_batch_of(decided) == 1 && recomputes_layers(decided) &&
+         (!offloads(decided) || offloads_all(decided, recompute_of(decided).of));
 }
 
 std::vector<Setting> choices(const PlanRequest& request, const Candidate& decided) {
@@ -77,6 +76,7 @@ constinit const Technique sequence_chunks{
     .ladder = {3},
     .check = check,
     .choices = choices,
+    .layers_add_up = false,
     .pass = [](Graph& graph, const PlanRequest&,
                const Candidate& candidate) { chunk_sequences(graph, candidate[sequence_chunks].count); },
     .process_bytes = process_bytes,
