@@ -1,0 +1,100 @@
+#include "passes/recompute_segments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "planner/techniques/micro_batch.h"
+#include "planner/techniques/offload.h"
+#include "planner/techniques/recompute.h"
+
+namespace headroom::techniques {
+
+namespace {
+
+// Of a layer that is computed again: about 15 instructions, with adapters twice as many.
+constexpr int64_t kLayerBytes = 24 * 1024;
+constexpr int64_t kAdaptedLayerBytes = 48 * 1024;
+
+int64_t most(const PlanRequest& request) { return most_segments(block_count(request.forward)); }
+
+Verdict verdict(const PlanRequest& request) {
+  if (most(request) > 0) return {};
+  return {fmt::format("cannot be used with {} layers", block_count(request.forward)), "leave it out"};
+}
+
+void check(const PlanRequest& request, const std::string& setting) {
+  check_setting(kRecomputeSegments, setting, {"on", "off"}, true);
+  if (setting == "on" || setting == "off" || most(request) == 0) return;
+  if (setting.size() > 6 || std::stoll(setting) > most(request))
+    throw Error(ErrorKind::usage,
+                fmt::format("--technique recompute-segments={} saves no more than fewer segments do with {} layers",
+                            setting, block_count(request.forward)),
+                fmt::format("at most {}", most(request)));
+}
+
+// Whether the inputs of layers are all that is kept of them, and nothing else makes room: one sequence at a time, every
+// layer recomputed, no tier below.
+bool is_frugal(const Candidate& decided) {
+  return micro_batch_of(decided) == 1 && recomputes_layers(decided) && !offloads(decided);
+}
+
+std::vector<Setting> choices(const PlanRequest& request, const Candidate&) {
+  if (!asked_for(request, kRecomputeSegments) || most(request) == 0) return {Setting{}};
+  const int64_t pinned = pinned_number(request, kRecomputeSegments);
+  return {Setting{pinned > 0 ? pinned : most(request)}};
+}
+
+std::vector<Setting> refinements(const PlanRequest& request, const Candidate& candidate) {
+  const int64_t best = most(request);
+  if (!pin(request, kRecomputeSegments.name).empty() || best == 0 || !is_frugal(candidate)) return {};
+  if (best == 1) return {Setting{1}};
+  return {Setting{best}, Setting{1}};
+}
+
+Told told(const PlanRequest& request, const Candidate& chosen) {
+  const Setting& setting = chosen[recompute_segments];
+  if (!setting.taken())
+    return {"off", most(request) == 0  ? "too few layers"
+                   : is_frugal(chosen) ? "the inputs of all layers fit"
+                                       : "tried when micro-batch 1 and recomputation are not enough"};
+  return {std::to_string(setting.count), "segments of layers of which only the first one's input is kept",
+          chosen.without(recompute_segments)};
+}
+
+int64_t process_bytes(const PlanRequest& request, const Candidate& candidate) {
+  const int64_t segments = candidate[recompute_segments].count;
+  if (segments == 0) return 0;
+  int64_t layers = 0;
+  for (const int64_t length : segment_lengths(block_count(request.forward), segments)) layers += length - 1;
+  return layers * (weights_are(request, WeightForm::adapted) ? kAdaptedLayerBytes : kLayerBytes);
+}
+
+}  // namespace
+
+constinit const Technique recompute_segments{
+    .info = &kRecomputeSegments,
+    .ladder = {3},
+    .check = check,
+    .verdict = verdict,
+    .choices = choices,
+    .refinements = refinements,
+    .layers_add_up = false,
+    .pass =
+        [](Graph& graph, const PlanRequest&, const Candidate& candidate) {
+          headroom::recompute_segments(graph, candidate[recompute_segments].count);
+        },
+    .process_bytes = process_bytes,
+    .told = told,
+    .phrase =
+        [](const Setting& setting) {
+          return setting.taken() ? fmt::format("{} recomputed segments", setting.count) : std::string();
+        },
+    .record =
+        [](const PlanRequest&, const Candidate& chosen, Choices& out) {
+          if (chosen[recompute_segments].taken()) out.set("recompute_segments", chosen[recompute_segments].count);
+        },
+};
+
+}  // namespace headroom::techniques
