@@ -133,6 +133,7 @@ TEST(MixedLayers, AddUpWithTwoKindsOfLayers) {
 TEST(MixedLayers, KeepAttentionWhereSequencesAreLong) {
   TrainOptions options = fixed_options();
   options.data.max_seq_length = 8192;
+  options.techniques.pins["recompute-segments"] = "off";
   const ModelFiles model = open_model(published("smollm2-135m"));
   options.machine.memory = plan(options, model).plan.minimum_bytes * 6 / 5;
   const std::string keeps = plan(options, model).plan.choices.text("recompute");

@@ -75,7 +75,7 @@ int64_t process_bytes(const PlanRequest& request, const Candidate& candidate) {
 
 constinit const Technique recompute_segments{
     .info = &kRecomputeSegments,
-    .ladder = {3},
+    .ladder = {7},
     .check = check,
     .verdict = verdict,
     .choices = choices,
