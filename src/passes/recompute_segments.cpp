@@ -46,12 +46,19 @@ class BodySegmenter {
     int32_t first_position = 0;  // of these readers
   };
 
+  // Of one block.
+  struct Block {
+    std::vector<NodeId> forward, backward;
+  };
+
   Fact& fact(ValueId id) { return facts_[static_cast<size_t>(id)]; }
 
   void survey() {
     for (size_t at = 0; at < nodes_.size(); ++at) {
       const Node& node = graph_.node(nodes_[at]);
       if (is_backward(node)) begins_.try_emplace(node.block, static_cast<int32_t>(at));
+      Block& block = blocks_[node.block];
+      (is_backward(node) ? block.backward : block.forward).push_back(nodes_[at]);
       for (const ValueId input : node.inputs) read(fact(input), node, static_cast<int32_t>(at));
       if (node.stage != Stage::forward) continue;
       for (const ValueId output : node.outputs) fact(output).producer = nodes_[at];
@@ -103,20 +110,16 @@ class BodySegmenter {
   void redo() {
     clones_.clear(), handed_on_.clear();
     std::vector<ValueId> order;
-    for (const NodeId id : nodes_) {
-      const Node& node = graph_.node(id);
-      if (node.stage != Stage::forward || node.block < first_ || node.block >= last_) continue;
-      for (const ValueId output : node.outputs)
-        if (is_handed_on(output) && handed_on_.insert(output).second) order.push_back(output);
-    }
+    for (int32_t block = first_; block < last_; ++block)
+      for (const NodeId id : blocks_[block].forward)
+        for (const ValueId output : graph_.node(id).outputs)
+          if (is_handed_on(output) && handed_on_.insert(output).second) order.push_back(output);
     for (const ValueId value : order) available(value, graph_.node(fact(value).producer).block);
     redone_ += static_cast<int64_t>(order.size());
-    for (const NodeId id : nodes_) {
-      Node& node = graph_.node(id);
-      if (!is_backward(node)) continue;
-      for (ValueId& input : node.inputs)
-        if (handed_on_.contains(input)) input = clones_.at(input);
-    }
+    for (int32_t block = first_; block <= last_; ++block)
+      for (const NodeId id : blocks_[block].backward)
+        for (ValueId& input : graph_.node(id).inputs)
+          if (handed_on_.contains(input)) input = clones_.at(input);
   }
 
   // The value that the segment's clones read: `id`, or its clone, which is made if it does not exist.
@@ -140,6 +143,7 @@ class BodySegmenter {
   RegionId region_;
   const std::vector<NodeId> nodes_;
   std::vector<Fact> facts_;
+  std::map<int32_t, Block> blocks_;
   std::map<int32_t, int32_t> begins_;  // a block -> where its backward pass begins
   int32_t first_ = 0, last_ = 0;       // blocks of the segment in work
   std::set<ValueId> handed_on_;

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
+#include "passes/row_runs.h"
 #include "planner/techniques/micro_batch.h"
 #include "planner/techniques/offload.h"
 #include "planner/techniques/recompute.h"
@@ -34,6 +36,30 @@ void check(const PlanRequest& request, const std::string& setting) {
                 fmt::format("at most {}", most(request)));
 }
 
+// Bytes per token of what the first layer hands to the second.
+int64_t handed_on_bytes(const Graph& forward) {
+  const TokenRows rows(forward);
+  std::set<ValueId> made;
+  int64_t bytes = 0;
+  for (const NodeId id : forward.region(forward.find_program("forward")).nodes) {
+    const Node& node = forward.node(id);
+    if (node.block > 1) break;
+    for (const ValueId input : node.inputs)
+      if (node.block == 1 && made.erase(input) > 0) bytes += rows.bytes(input);
+    for (const ValueId output : node.outputs)
+      if (node.block == 0 && rows.has(output)) made.insert(output);
+  }
+  return bytes;
+}
+
+// Whether the inputs of layers are worth the time to plan it: at least a 32nd of the weights' bytes.
+bool is_worth_planning(const PlanRequest& request) {
+  constexpr int64_t kLeastPart = 32;
+  const int64_t weights = request.parameters * (weights_are(request, WeightForm::codes) ? 1 : 4);
+  const int64_t inputs = block_count(request.forward) * request.seq_length * handed_on_bytes(request.forward);
+  return inputs >= weights / kLeastPart;
+}
+
 // Whether the inputs of layers are all that is kept of them, and nothing else makes room: one sequence at a time, every
 // layer recomputed, no tier below.
 bool is_frugal(const Candidate& decided) {
@@ -49,6 +75,7 @@ std::vector<Setting> choices(const PlanRequest& request, const Candidate&) {
 std::vector<Setting> refinements(const PlanRequest& request, const Candidate& candidate) {
   const int64_t best = most(request);
   if (!pin(request, kRecomputeSegments.name).empty() || best == 0 || !is_frugal(candidate)) return {};
+  if (!is_worth_planning(request)) return {};
   if (best == 1) return {Setting{1}};
   return {Setting{best}, Setting{1}};
 }
