@@ -79,7 +79,7 @@ if [ -n "$small" ]; then
   mkdir -p "$models/tiny"
   cp "$tiny/config.json" "$models/tiny/"
   llmq=tiny sequences=32 batch=2 peer_batch=2 least=(--fractions 0.0)
-  precisions=bf16-mixed steps=(--steps 2) tokens=4 offload=(--model tiny --memory 2GiB --host-memory 4GiB --batch 2 --sequence 32)
+  precisions=bf16-mixed steps=(--steps 2 --sequence 32) tokens=4 offload=(--model tiny --memory 2GiB --host-memory 4GiB --batch 2 --sequence 32)
 fi
 shape=$out/shapes   # the scripts look for SHARED/data/models
 mkdir -p "$shape/data"

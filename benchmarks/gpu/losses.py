@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Does training on a GPU follow the CPU's losses and gradient norms, with NVIDIA's libraries and without, the same bits twice?
 
-Usage: losses.py HEADROOM MODEL_DIR DATA [--precision bf16-mixed] [--head-size N] [--steps 8] [--device cuda:0] [--extra OPTIONS]
+Usage: losses.py HEADROOM MODEL_DIR DATA [--precision bf16-mixed] [--head-size N] [--steps 8] [--sequence 128] [--device cuda:0] [--extra OPTIONS]
 Trains on the device twice as it is, then without cuDNN, then without cuBLASLt and cuDNN (HEADROOM_CUDA_WITHOUT), and on the CPU in
 this precision and in fp32. In fp32 every loss must agree to 1e-4 of itself. In other precisions the device's largest distance from the
 CPU's fp32 losses and gradient norms may be twice the CPU's own in that precision, and 1e-4 of the value more; a gradient norm's 2^-8 in any case,
@@ -38,9 +38,9 @@ def wide_model(options, work):
 
 def curve(options, model, out, precision, device, without=''):
     """(losses, gradient norms) of a run."""
-    command = [options.binary, 'train', '--model', model, '--data', options.data, '--output-dir', out, '--max-seq-length', '128', '--global-batch-size', '4',
-               '--max-steps', str(options.steps), '--learning-rate', '1e-3', '--lr-scheduler-type', 'constant', '--memory', '2GiB',
-               '--precision', precision, '--device', device, *options.extra.split()]
+    command = [options.binary, 'train', '--model', model, '--data', options.data, '--output-dir', out,
+               '--max-seq-length', str(options.sequence), '--global-batch-size', '4', '--max-steps', str(options.steps),
+               '--learning-rate', '1e-3', '--lr-scheduler-type', 'constant', '--memory', '2GiB', '--precision', precision, '--device', device, *options.extra.split()]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, 'HEADROOM_CUDA_WITHOUT': without})
     if done.returncode:
         sys.exit(f'{" ".join(command)}: exit {done.returncode}: {done.stderr.strip()[-400:]}')
@@ -61,6 +61,7 @@ def main():
     parser.add_argument('--precision', default='bf16-mixed')
     parser.add_argument('--head-size', type=int)
     parser.add_argument('--steps', type=int, default=8)
+    parser.add_argument('--sequence', type=int, default=128, help='tokens')
     parser.add_argument('--device', default='cuda:0')
     parser.add_argument('--extra', default='')
     options = parser.parse_args()
