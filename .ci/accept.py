@@ -20,6 +20,7 @@ SECONDS_PER_SCRIPT = 900
 ALONE = ('--technique recompute=on', '--technique recompute=drop-cheap', '--technique recompute=drop-attention',
          '--technique recompute=off', '--technique chunked-loss=on', '--technique chunked-loss=7', '--technique chunked-loss=off',
          '--micro-batch-size 1', '--micro-batch-size 3', '--technique flash-attention=on', '--arithmetic fixed',
+         '--technique recompute=on --technique recompute-segments=on',
          '--technique recompute=on --micro-batch-size 3 --technique chunked-loss=on')
 # Fresh models for budget.py, one per family; all with the vocabulary of stories260K.
 LAYERS = dict(hidden_size=128, intermediate_size=320, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,

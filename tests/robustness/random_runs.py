@@ -56,6 +56,8 @@ def draw_techniques(draw, options, batch):
         if not pinned:
             add(0.5, "--technique", "fused-optimizer=" + draw.choice(("on", "off")))
     add(0.2, "--arithmetic", "fixed")
+    add(0.15, "--technique", "recompute-segments=" + draw.choice(("on", "off", "1")))
+    add(0.15, "--technique", "sequence-chunks=" + draw.choice(("on", "off", "2", "5")))
 
 
 def draw_trained_part(draw, options, config):
