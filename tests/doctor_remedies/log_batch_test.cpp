@@ -17,6 +17,21 @@ TEST(LogBatch, IsOneWhereEveryStatedSizeIs) {
     EXPECT_FALSE(batch_of_one(log)) << log;
 }
 
+TEST(LogBatch, OthersReplyAndProposeAndSomeBatchesGoWell) {
+  for (const char* log : {"it runs out of memory\n> have you tried batch_size=1\n", "batch_size: 8\ntry batch_size=1\n",
+                          "you can set the batch size to 1\n", "should i set batch_size=1?\n",
+                          "out of memory\nann commented on may 3\n"
+                          "with batch_size=1 it still fails\n",
+                          "batch_size=1 works fine\n", "可以把batch_size设为1\n"}) {
+    EXPECT_FALSE(batch_of_one(log)) << log;
+    EXPECT_FALSE(smallest_batch_failed(log)) << log;
+  }
+  EXPECT_FALSE(smaller_batch_failed("out of memory\n> i reduced the batch size but got the same error\n"));
+  EXPECT_TRUE(batch_of_one("out of memory\n> file \"train.py\", line 3\n> batch_size=1\n"));
+  EXPECT_TRUE(batch_of_one("try lr=1e-4\n--batch-size 1\n"));
+  EXPECT_TRUE(smallest_batch_failed("i try batch_size=1 as you suggested, still oom\n"));
+}
+
 TEST(LogBatch, ASmallerOneMayHaveBeenTried) {
   EXPECT_TRUE(smaller_batch_failed("i tried to reduce the batch size but i got the same problem.\n"));
   EXPECT_TRUE(smaller_batch_failed("decreasing the batch size doesn't help\n"));

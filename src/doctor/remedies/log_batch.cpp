@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "doctor/remedies/own_words.h"
 #include "doctor/remedies/told_stage.h"
 #include "doctor/remedies/tried.h"
 
@@ -132,9 +133,29 @@ bool lowered_in_vain(std::string_view sentence) {
   return !any_word(text, kLowered).empty() || (!any_word(text, kEven).empty() && names_few_rows(text));
 }
 
+// The log without others' replies, and without sentences about a batch that only propose one, or that say that it goes
+// well with `none_that_goes_well`.
+std::string of_the_person(const std::string& log, bool none_that_goes_well) {
+  constexpr std::string_view kWell =
+      "works|worked|runs fine|runs well|trains fine|is fine|goes well|no "
+      "problem|正常|没问题|能跑|可以跑|動きます|動いた";
+  if (any_word(log, kBatch).empty()) return log;
+  std::string text = without_replies(log);
+  const std::string read = text;
+  each_sentence(read, [&](std::string_view sentence) {
+    if (any_word(sentence, kBatch).empty()) return false;
+    const bool well = none_that_goes_well && !affirmed_word(sentence, kWell).empty() && !says_in_vain(sentence);
+    if (well || proposes(sentence))
+      text.replace(static_cast<size_t>(sentence.data() - read.data()), sentence.size(), sentence.size(), ' ');
+    return false;
+  });
+  return text;
+}
+
 }  // namespace
 
-bool batch_of_one(const std::string& log) {
+bool batch_of_one(const std::string& whole) {
+  const std::string log = of_the_person(whole, true);
   bool stated = one_in_other_words(log);
   for (size_t at = log.find("batch"); at != std::string::npos; at = log.find("batch", at + 5)) {
     const size_t size = log.find("size", at + 5);
@@ -146,7 +167,8 @@ bool batch_of_one(const std::string& log) {
   return stated;
 }
 
-bool smaller_batch_failed(const std::string& log) {
+bool smaller_batch_failed(const std::string& whole) {
+  const std::string log = of_the_person(whole, false);
   return lowered_nearby(log) || each_with_answer(beginning(log), [](std::string_view sentence, bool vain_behind) {
            if (lowered_in_vain(sentence)) return true;
            const std::string text = vain_behind ? without_words(sentence, kOtherBatch) : std::string();
@@ -154,8 +176,9 @@ bool smaller_batch_failed(const std::string& log) {
          });
 }
 
-bool smallest_batch_failed(const std::string& log) {
-  if (batch_of_one(log)) return true;
+bool smallest_batch_failed(const std::string& whole) {
+  if (batch_of_one(whole)) return true;
+  const std::string log = of_the_person(whole, false);
   bool found = false;
   each_sentence(beginning(log), [&](std::string_view sentence) {
     const std::string text = without_words(sentence, kOtherBatch);

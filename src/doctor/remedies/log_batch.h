@@ -5,7 +5,7 @@
 
 namespace headroom::doctor {
 
-// `log` in lower case in all.
+// `log` in lower case in all. What others wrote in it, or only propose, is not read (own_words.h).
 
 // Whether every batch size in the log is one; false when there is none.
 bool batch_of_one(const std::string& log);
