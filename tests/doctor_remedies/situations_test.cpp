@@ -32,6 +32,7 @@ std::vector<Case> possible_cases() {
     with(message, "fsdp [rank1]\n");
     with(message, "site-packages/transformers/");
     with(message, "--max_length 4096\n");
+    with(message, "in training_step\n");
     Case& job = with(message, "");
     job.job = training_job(System::hf_trainer);
   }

@@ -14,7 +14,7 @@ constexpr OptionLine kLines[] = {
     {"fused-optimizer", torchtune, keys, "optimizer.fused=True"},
     {"fused-optimizer", litgpt, missing, "LitGPT fuses by itself where the device can"},
     {"fused-optimizer", deepspeed, missing, "DeepSpeed's own Adam is fused already"},
-    {"fused-optimizer", pytorch_script, text, "torch.optim.AdamW(..., fused=True)"},
+    {"fused-optimizer", pytorch_script, text, "torch.optim.AdamW(..., fused=True), or foreach=False"},
     {"optimizer-8bit", hf_trainer, keys, "optim=adamw_bnb_8bit"},
     {"optimizer-8bit", axolotl, keys, "optimizer=adamw_bnb_8bit"},
     {"optimizer-8bit", oumi, keys, "training.optimizer=adamw_8bit"},

@@ -99,7 +99,6 @@ Evidence texts_in_a_training(const CaseView& view) { return trains_texts(view) ?
 Evidence texts_without_a_training(const CaseView& view) {
   return trains_texts(view) ? Evidence{} : texts_in_the_log(view);
 }
-bool trains_long_rows(const CaseView& view) { return unknown_program_on_device(view) && view.training(); }
 // A training, and a sentence that asks for weights in 4 or 8 bits.
 Evidence asked_for_bits(const CaseView& view) {
   constexpr std::string_view kBits =
@@ -185,13 +184,6 @@ constexpr Situation kSituations[] = {
       {"micro-batch"},
       {"chunked-loss"}},
      one_large_request},
-    {"logits_of_long_rows",
-     "logits are as wide as the vocabulary, in 32 bits, with a gradient as large: they may be made piece by piece",
-     trains_long_rows,
-     {{log, 0.79, "logits.float()|logits in float32|logits float32|loss computation|logits to float|.float() logits"}},
-     {{"liger", "a loss that never holds all logits: Liger (use_liger_kernel=True), or cut cross-entropy"},
-      {"micro-batch"},
-      {"sequence-length", "shorter texts: max_length=<half> where they are cut (max_seq_length, cutoff_len)"}}},
     {"asked_for_fewer_bits",
      "the base in 4 bits is frozen and takes a quarter; small added matrices train",
      unknown_program_on_device,

@@ -285,7 +285,8 @@ std::vector<const Situation*> all_situations() {
         chat_situations,    evaluation_situations,    input_situations,         program_situations,
         loading_situations, server_situations,        llama_cpp_situations,     host_situations,
         device_situations,  diffusion_situations,     reinforcement_situations, sharding_situations,
-        toolbox_situations, other_program_situations, model_size_situations,    inferring_situations})
+        toolbox_situations, other_program_situations, model_size_situations,    inferring_situations,
+        frame_situations})
     for (const Situation& situation : group()) all.push_back(&situation);
   return all;
 }

@@ -80,6 +80,7 @@ std::span<const Situation> toolbox_situations();
 std::span<const Situation> other_program_situations();
 std::span<const Situation> model_size_situations();
 std::span<const Situation> inferring_situations();
+std::span<const Situation> frame_situations();
 std::vector<const Situation*> all_situations();
 
 struct Seen {
