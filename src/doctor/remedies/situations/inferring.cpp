@@ -5,9 +5,11 @@
 #include <cstdlib>
 
 #include "doctor/remedies/figures.h"
+#include "doctor/remedies/own_words.h"
 #include "doctor/remedies/program_words.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
+#include "doctor/remedies/tried.h"
 
 namespace headroom::doctor {
 namespace {
@@ -119,7 +121,28 @@ bool reserves(const CaseView& view) { return on_device(view) && !view.serving() 
 
 // It ran before an upgrade and fails since.
 bool of_any_program(const CaseView& view) { return !view.has_job() && view.pool() != Pool::shared_memory; }
+// Somebody went back to an older version, and it helped.
+std::string_view went_back(const std::string& log) {
+  constexpr std::string_view kBack =
+      "reverting|reverted|downgrading|downgraded|downgrade|rolling back|rolled back|roll back|going back to|went back "
+      "to|回退|降级|退回到|换回|ダウングレード|バージョンを下げ|元のバージョン";
+  constexpr std::string_view kHelped =
+      "fixed|fixes|solved|solves|resolved|resolves|works|worked|helped|runs fine|goes away|went away|no longer|正常|"
+      "没问题|解决|好了|可以运行|能跑|直り|直った|動いた|動きま|解消";
+  const std::string own = without_replies(log);
+  bool helped = false;
+  std::string_view back;
+  each_sentence(beginning(own), [&](std::string_view sentence) {
+    back = affirmed_word(sentence, kBack);
+    helped = !back.empty() && !affirmed_word(sentence, kHelped).empty() && !says_in_vain(sentence) &&
+             !proposes(sentence) && sentence.find('?') == std::string_view::npos;
+    return helped;
+  });
+  return helped ? any_word(log, back) : std::string_view();
+}
 Evidence worked_before_an_upgrade(const CaseView& view) {
+  if (const std::string_view back = went_back(view.incident().log_text); !back.empty())
+    return {0.95, fmt::format("`{}` in the log, and that it helped", back)};
   const std::string& log = view.incident().log_text;
   const std::string_view upgrade = any_word(
       log,
