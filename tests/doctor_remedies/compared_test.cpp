@@ -31,5 +31,19 @@ TEST(Compared, AnOlderVersionThatHelpedIsGoneBackTo) {
     EXPECT_EQ(cause_of(of_words(log), "worked_before_an_upgrade"), nullptr) << log;
 }
 
+TEST(Compared, OnlyTheLargerModelFails) {
+  const Diagnosis trained = of_words("i fine-tune llama. 7b works fine, but 13b ends in cuda out of memory\n");
+  ASSERT_NE(cause_of(trained, "only_the_larger_model_fails"), nullptr);
+  EXPECT_EQ(trained.remedies[0].name, "shard");
+  EXPECT_THAT(cause_of(trained, "only_the_larger_model_fails")->evidence, HasSubstr("7b goes well and 13b fails"));
+  const Diagnosis asked = of_words("chat with a llm: the 14b model gets out of memory. 7b can run without problem\n");
+  ASSERT_NE(cause_of(asked, "only_the_larger_model_does_not_run"), nullptr);
+  EXPECT_EQ(asked.remedies[0].name, "quantized-model");
+  for (const char* log : {"i fine-tune a 13b model, out of memory. 13b works with lora\n",
+                          "i fine-tune llama: 7b fails with out of memory, 13b works in 4 bits\n",
+                          "i fine-tune a 13b model, cuda out of memory\n"})
+    EXPECT_EQ(cause_of(of_words(log), "only_the_larger_model_fails"), nullptr) << log;
+}
+
 }  // namespace
 }  // namespace headroom::doctor

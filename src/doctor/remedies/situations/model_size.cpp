@@ -3,6 +3,7 @@
 
 #include "doctor/remedies/figures.h"
 #include "doctor/remedies/model_words.h"
+#include "doctor/remedies/own_words.h"
 #include "doctor/remedies/posted_numbers.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
@@ -110,7 +111,57 @@ Evidence states_beyond(const CaseView& view) {
                       model->parameters * kBytes / kGib, figure(static_cast<int64_t>(*device)))};
 }
 
+// "7b works fine", "13b runs out of memory": by the post the size of the model decides.
+Evidence only_the_larger_fails(const CaseView& view) {
+  constexpr std::string_view kWell =
+      "works|worked|runs fine|trains fine|is fine|goes well|no problem|without problem|can train|can run|正常|没问题|"
+      "没有问题|可以跑|能跑|可以训练|動きます|動いた|動く|問題な";
+  constexpr std::string_view kFails =
+      "fails|failed|failing|crash|oom$|out of memory|cannot|can't|爆显存|显存不足|不行|メモリ不足";
+  std::optional<ModelWords> well, fails;
+  const std::string own = without_replies(view.incident().log_text);
+  each_sentence(beginning(own), [&](std::string_view sentence) {
+    std::string rest(sentence);
+    each_clause(sentence, [&](std::string_view clause) {
+      const bool good = !affirmed_word(clause, kWell).empty();
+      if (good && !well) well = model_in_words(std::string(clause));
+      if (good) rest = without_words(rest, clause);
+      return false;
+    });
+    if (!fails && !any_word(sentence, kFails).empty()) fails = model_in_words(rest);
+    return well && fails;
+  });
+  if (!well || !fails || fails->parameters <= well->parameters) return {};
+  return {0.86, fmt::format("{} goes well and {} fails, by the post", well->written, fails->written)};
+}
+bool trained_by_words(const CaseView& view) {
+  return training_on_device(view) && unknown_program(view) && !view.has_job() && speaks_of_training(view);
+}
+bool predicting_by_words(const CaseView& view) {
+  return on_device(view) && !view.has_job() && !trained_by_words(view) && !speaks_of_diffusion(view);
+}
+
 constexpr Situation kSituations[] = {
+    {"only_the_larger_model_fails",
+     "a smaller model fits and this one does not: weights, gradients and states grow with its size, not with the batch",
+     trained_by_words,
+     {},
+     {{"shard",
+       "more devices that share it: FSDP full_shard, or ZeRO-3 (\"stage\": 3), with the optimizer offloaded to the "
+       "host"},
+      {"larger-gpu", "GPUs with more memory, or twice as many: 16 bytes per parameter in all with Adam"},
+      {"qlora"},
+      {"smaller-model", "the smaller model that fits"}},
+     only_the_larger_fails},
+    {"only_the_larger_model_does_not_run",
+     "a smaller model fits and this one does not: 2 GB per billion parameters in 16 bits, before any context",
+     predicting_by_words,
+     {},
+     {{"quantized-model", "a version in 4 or 8 bits (AWQ, GPTQ, GGUF), or from_pretrained(..., load_in_4bit=True)"},
+      {"serve-offload", "device_map=\"auto\": what finds no room goes to other devices, then to the host"},
+      {"larger-gpu"},
+      {"smaller-model", "the smaller model that fits"}},
+     only_the_larger_fails},
     {"model_too_large_in_4_bits",
      "even in 4 bits the weights are larger than the device",
      alone,
