@@ -45,5 +45,23 @@ TEST(Compared, OnlyTheLargerModelFails) {
     EXPECT_EQ(cause_of(of_words(log), "only_the_larger_model_fails"), nullptr) << log;
 }
 
+TEST(Compared, ALeakThatIsOnlySupposedIsNoGrowth) {
+  EXPECT_EQ(told_growing("i get out of memory, i think there might be a memory leak"), "");
+  EXPECT_EQ(told_growing("显存不足, 可能是 memory leak"), "");
+  EXPECT_NE(told_growing("maybe a memory leak: it uses more with every step"), "");
+  EXPECT_NE(told_growing("there is a memory leak in this layer"), "");
+  EXPECT_NE(told_growing("gpu memory creeps up until it fails"), "");
+}
+
+TEST(Compared, WhatGrowsInAnEvaluationIsItsOutputs) {
+  const Diagnosis diagnosis =
+      of_words("a network is trained with pytorch. out of memory during evaluation: gpu memory keeps growing there\n");
+  ASSERT_NE(cause_of(diagnosis, "outputs_of_the_evaluation_kept"), nullptr);
+  EXPECT_EQ(diagnosis.remedies[0].name, "eval-accumulation");
+  EXPECT_EQ(cause_of(of_words("out of memory in training with pytorch, gpu memory keeps growing\n"),
+                     "outputs_of_the_evaluation_kept"),
+            nullptr);
+}
+
 }  // namespace
 }  // namespace headroom::doctor

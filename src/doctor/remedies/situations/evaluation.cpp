@@ -2,6 +2,7 @@
 #include "doctor/remedies/log_job.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
+#include "doctor/remedies/told_growth.h"
 
 namespace headroom::doctor {
 namespace {
@@ -36,6 +37,13 @@ bool by_a_library(const CaseView& view) {
   return on_device(view) && !view.serving() && !with_a_trainer(view) && !view.log_says(kLibraries).empty();
 }
 Evidence told_evaluation(const CaseView& view) { return told_at(view, ToldStage::evaluation); }
+// What grows there is what is kept of each batch, not what a pass takes.
+Evidence grows_in_the_evaluation(const CaseView& view) {
+  const std::string_view grows = told_growing(view.incident().log_text);
+  const Evidence told = told_evaluation(view);
+  if (grows.empty() || (told.weight == 0 && !view.phase("eval"))) return {};
+  return {0.94, fmt::format("`{}` in the log, of the evaluation", grows)};
+}
 Evidence told_evaluation_of_a_trainer(const CaseView& view) {
   Evidence told = told_evaluation(view);
   if (told.weight > 0) told.weight += 0.01;
@@ -73,6 +81,17 @@ constexpr Situation kSituations[] = {
        "eval_accumulation_steps=1, prediction_loss_only=True; with compute_metrics: preprocess_logits_for_metrics"},
       {"sequence-length", "shorter rows to evaluate: cut them as in training"}},
      told_evaluation_of_a_trainer},
+    {"outputs_of_the_evaluation_kept",
+     "memory that grows in an evaluation is what is kept of every batch until its end: outputs for a metric, on the "
+     "device",
+     training_on_device,
+     {},
+     {{"eval-accumulation",
+       "outputs to the host or reduced at once: .argmax(-1).cpu() in your own loop; Trainer: "
+       "preprocess_logits_for_metrics, or eval_accumulation_steps=1"},
+      {"no-grad", "with torch.no_grad(): around the evaluation (the Trainer does so)"},
+      {"eval-batch", "a smaller batch and fewer rows to evaluate: per_device_eval_batch_size=1"}},
+     grows_in_the_evaluation},
     {"evaluation_of_a_toolbox",
      "the validation has a batch of its own (YOLO: twice the training's), and keeps what a metric collects",
      by_a_library,
