@@ -63,5 +63,16 @@ TEST(Compared, WhatGrowsInAnEvaluationIsItsOutputs) {
             nullptr);
 }
 
+// torch.compile came with PyTorch 2.
+TEST(Compared, AMessageOfPyTorch1IsNotCompiled) {
+  for (const char* format : {"torch1_cached", "torch1_reserved"})
+    EXPECT_EQ(remedy_of(of_words("out of memory, bert is trained\n", format), "compile"), nullptr) << format;
+  Case job = case_of(training_job(System::hf_trainer, 4, 2048), "a100-40gb");
+  job.messages.push_back(cuda_message(0.3, 0.1, 37, 0.5, 39));
+  EXPECT_NE(remedy_of(diagnose(job), "compile"), nullptr);
+  job.messages[0].format = "torch1_cached";
+  EXPECT_EQ(remedy_of(diagnose(job), "compile"), nullptr);
+}
+
 }  // namespace
 }  // namespace headroom::doctor

@@ -90,9 +90,15 @@ FactShown shown_pytorch(const CaseView& view) {
   return other.empty() ? open_fact() : denied_fact(fmt::format("the log is of {}, not of PyTorch", other));
 }
 
+// "cached", and "reserved" without the hint of max_split_size, are words of PyTorch 1.
+bool worded_by_torch_1(const CaseView& view) {
+  const std::string_view format = view.message() ? std::string_view(view.message()->format) : std::string_view();
+  return format == "torch1_cached" || format == "torch1_reserved";
+}
 FactShown shown_pytorch_2(const CaseView& view) {
   const Version& stated = view.incident().software.torch;
-  const bool before = stated.major > 0 ? stated.major < 2 : prints_torch_1(view.incident().log_text);
+  const bool before =
+      stated.major > 0 ? stated.major < 2 : prints_torch_1(view.incident().log_text) || worded_by_torch_1(view);
   return before ? denied_fact("PyTorch has this function since 2.0") : open_fact();
 }
 

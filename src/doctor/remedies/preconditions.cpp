@@ -66,7 +66,7 @@ constexpr TechniqueFacts kOfTechniques[] = {
     {"bucket-view", kTraining},
     // kernels
     {"flash-attention", kStep},
-    {"compile", kStep},
+    {"compile", kStep | fact_bit(Fact::pytorch_2)},
     {"liger", kStep},
     {"chunked-loss", kTrainingStep},
     // fewer or smaller weights
