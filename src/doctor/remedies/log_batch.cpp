@@ -142,7 +142,7 @@ std::string of_the_person(const std::string& log, bool none_that_goes_well) {
   if (any_word(log, kBatch).empty()) return log;
   std::string text = without_replies(log);
   const std::string read = text;
-  each_sentence(read, [&](std::string_view sentence) {
+  each_sentence(beginning(read), [&](std::string_view sentence) {
     if (any_word(sentence, kBatch).empty()) return false;
     const bool well = none_that_goes_well && !affirmed_word(sentence, kWell).empty() && !says_in_vain(sentence);
     if (well || proposes(sentence))
