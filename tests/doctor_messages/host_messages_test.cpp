@@ -28,6 +28,9 @@ TEST(HostMessages, EachIsKnownByItsOwnWords) {
   EXPECT_EQ(format_of("MemoryError: Unable to allocate 926. GiB for an array with shape (6794880, 36601) and data type "
                       "float32\n"),
             "numpy");
+  EXPECT_EQ(format_of("RuntimeError: unable to mmap 33484977464 bytes\n"), "cpu_mmap");
+  EXPECT_EQ(format_of("unable to mmap 497 bytes from file </model.bin>: Cannot allocate memory (12)\n"), "cpu_mmap");
+  EXPECT_EQ(format_of("unable to mmap 497 bytes from file </model.bin>: Invalid argument (22)\n"), "");
   EXPECT_EQ(format_of("Your session crashed after using all available RAM.\n"), "notebook");
   EXPECT_EQ(format_of("Your notebook tried to allocate more memory than is available. It has restarted.\n"),
             "notebook");

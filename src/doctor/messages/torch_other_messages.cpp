@@ -80,9 +80,13 @@ bool cpu_memalign(Reading& r) {
   return true;
 }
 
-// "unable to mmap 4976698672 bytes from file </model.safetensors>: Cannot allocate memory (12)"
+// "unable to mmap 4976698672 bytes from file </model.safetensors>: Cannot allocate memory (12)"; posts often end it
+// behind the bytes.
 bool cpu_mmap(Reading& r) {
-  if (!r.follows("cannotallocatememory", r.trigger(), 300)) return false;
+  const auto requested = quantity_at(r.text(), r.body(), kIec);
+  if (!requested) return false;
+  const bool cut = !r.at(requested->end, "fromfile");
+  if (!cut && !r.follows("cannotallocatememory", r.trigger(), 300)) return false;
   r.amount(r.body(), kIec, kRequested);
   r.after("cannotallocatememory", r.trigger(), 300);
   r.identify("pytorch-cpu", "cpu_mmap");
