@@ -63,6 +63,12 @@ TEST(Compared, WhatGrowsInAnEvaluationIsItsOutputs) {
             nullptr);
 }
 
+TEST(Compared, TransformersOwnScriptsEvaluateWithATrainer) {
+  const Diagnosis diagnosis = of_words("out of memory during evaluation in run_summarization.py, t5 is trained\n");
+  EXPECT_NE(cause_of(diagnosis, "batch_of_the_evaluation"), nullptr);
+  EXPECT_EQ(diagnosis.remedies[0].name, "eval-batch");
+}
+
 // torch.compile came with PyTorch 2.
 TEST(Compared, AMessageOfPyTorch1IsNotCompiled) {
   for (const char* format : {"torch1_cached", "torch1_reserved"})

@@ -104,6 +104,12 @@ TEST(Frames, AnUpdateOfAllTensorsTakesTemporaries) {
   EXPECT_THAT(expect_remedy(trainer, "fused-optimizer").set, HasSubstr("adamw_torch_fused"));
 }
 
+TEST(Frames, AForeachOptimizerIsAlsoNamedInWords) {
+  const Diagnosis diagnosis =
+      diagnose(message_case("training with pytorch: foreach optimizers take more than before\n"));
+  EXPECT_EQ(diagnosis.remedies[0].name, "fused-optimizer");
+}
+
 TEST(Frames, ClippingSeesAllGradients) {
   const Diagnosis diagnosis = diagnose(message_case("in clip_grad_norm_\nnorms = torch._foreach_norm(grads)\n"));
   ASSERT_NE(cause_of(diagnosis, "norm_of_all_gradients"), nullptr);

@@ -15,6 +15,11 @@ constexpr std::string_view kLibraries =
     "ultralytics|yolo|mmdet|mmseg|detectron2|nnunet|lightning|pl_module|trainingarguments|trainer.evaluate|"
     "per_device_|unsloth|axolotl|llamafactory|llama-factory";
 bool own_loop(System system) { return own_program(system) || system == System::accelerate; }
+// transformers' own scripts, which use its Trainer.
+constexpr std::string_view kExamples =
+    "examples/seq2seq|seq2seq examples|examples/pytorch|finetune_trainer.py|run_clm.py|run_mlm.py|run_glue.py|"
+    "run_summarization.py|run_translation.py|run_qa.py|run_ner.py|run_seq2seq.py|run_language_modeling.py|"
+    "run_speech_recognition";
 // A Trainer's evaluation has a batch of its own.
 bool with_a_trainer(const CaseView& view) {
   const bool named = !view.log_says(
@@ -23,7 +28,8 @@ bool with_a_trainer(const CaseView& view) {
                               "seq2seqtrainer|hf trainer|"
                               "huggingface trainer|hugging face trainer|huggingface的trainer|transformers的trainer|"
                               "compute_metrics|predict_with_generate")
-                          .empty();
+                          .empty() ||
+                     !view.log_says(kExamples).empty();
   return training_on_device(view) && (!own_loop(view.job().system) || named);
 }
 bool own_evaluation(const CaseView& view) {

@@ -108,7 +108,7 @@ constexpr Situation kSituations[] = {
      training_on_device,
      {{log, 0.85,
        "torch._foreach_sqrt|torch._foreach_addc|torch._foreach_div|torch._foreach_lerp|torch._foreach_pow|"
-       "torch._foreach_add(|in _multi_tensor_"}},
+       "torch._foreach_add(|in _multi_tensor_|foreach optimizer|foreach implementation|foreach=true"}},
      {{"fused-optimizer"}, {"optimizer-8bit"}, {"lora"}}},
     {"norm_of_all_gradients",
      "clipping comes first after the backward pass: all gradients are there, and foreach makes one tensor of each "
