@@ -69,6 +69,20 @@ TEST(Compared, TransformersOwnScriptsEvaluateWithATrainer) {
   EXPECT_EQ(diagnosis.remedies[0].name, "eval-batch");
 }
 
+// Everything that a script of diffusers is told is an option of it.
+TEST(Compared, AScriptOfADiffusionModelHasNoTokenizerToCut) {
+  Case incident;
+  incident.job = training_job(System::hf_trainer, 1);
+  incident.job->model.clear();
+  incident.log_text = "train_text_to_image_lora.py --train_batch_size=1 --gradient_checkpointing: cuda out of memory\n";
+  incident.messages.push_back(cuda_message(0.3, 0.1, 22, 0.5, 23.6));
+  const Diagnosis diagnosis = diagnose(incident);
+  ASSERT_NE(cause_of(diagnosis, "diffusion_training"), nullptr);
+  EXPECT_EQ(remedy_of(diagnosis, "sequence-length"), nullptr);
+  EXPECT_EQ(remedy_of(diagnosis, "compile"), nullptr);
+  EXPECT_THAT(expect_remedy(diagnosis, "optimizer-8bit").set, HasSubstr("--use_8bit_adam"));
+}
+
 // torch.compile came with PyTorch 2.
 TEST(Compared, AMessageOfPyTorch1IsNotCompiled) {
   for (const char* format : {"torch1_cached", "torch1_reserved"})

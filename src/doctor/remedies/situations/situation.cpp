@@ -112,6 +112,18 @@ void keep_own_spelling(const CaseView& view, Findings& findings) {
   });
 }
 
+// Scripts that train diffusion models have options of their own, which only their situations can spell.
+void keep_options_of_diffusion(const std::vector<Seen>& seen, Findings& findings) {
+  const bool trains = std::any_of(seen.begin(), seen.end(), [](const Seen& one) {
+    return one.situation->name.starts_with("diffusion_training") && one.evidence.weight > kUsual;
+  });
+  if (!trains) return;
+  drop(findings, [](const Remedy& remedy) -> std::string {
+    if (remedy.evidence > 0 || of_every_program(remedy.name)) return {};
+    return "scripts of diffusion models have options of their own";
+  });
+}
+
 // A stage that the log names in words.
 constexpr double kTold = 0.9;
 bool of_the_step(std::string_view technique) { return holds_fact(presupposed_by(technique), Fact::step_failed); }
@@ -324,6 +336,7 @@ void advise(const CaseView& view, const std::vector<Seen>& seen, Findings& findi
         remedy.attempted && (remedy.name != "micro-batch" || smallest_batch_failed(view.incident().log_text));
   }
   keep_own_spelling(view, findings);
+  keep_options_of_diffusion(seen, findings);
   const Facts facts(view, seen);
   check_preconditions(facts, findings);
   name_no_steps(view, findings);
