@@ -83,7 +83,8 @@ constexpr Situation kSituations[] = {
       {"micro-batch"},
       {"sequence-length", kShorter}}},
     {"keys_joined_in_a_prediction",
-     "generating joins the keys and values of all tokens anew at each one: rows x beams x length, and twice that while "
+     "generating joins the keys and values of all tokens again at each one: rows x beams x length, and twice that "
+     "while "
      "they are joined",
      keys_of_a_prediction,
      {{log, 0.86, kJoined}},
