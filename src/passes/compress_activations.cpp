@@ -11,8 +11,6 @@ namespace {
 
 constexpr int64_t kLeastRow = 8;  // elements
 
-bool is_backward(const Node& node) { return node.stage == Stage::backward || node.stage == Stage::recompute; }
-
 class BodyCompressor {
  public:
   BodyCompressor(Graph& graph, RegionId region) : graph_(graph), region_(region) {}

@@ -8,6 +8,7 @@
 #include "ir/rewrite.h"
 #include "ir/tier_bytes.h"
 #include "ops/registry.h"
+#include "passes/pass.h"
 
 namespace headroom {
 namespace {
@@ -263,7 +264,7 @@ std::vector<int32_t> units_of(const Graph& graph, RegionId region) {
     const Node& node = graph.node(id);
     const bool alone =
         is_loop(node) || node.stage == Stage::update || (node.block == kNone && !is_on_part(graph, node));
-    const bool turned = node.stage == Stage::backward || node.stage == Stage::recompute;
+    const bool turned = is_backward(node);
     if (unit < 0 || (!is_transfer(node) && (alone || whole || node.block != block || turned != backward))) {
       ++unit;
       block = node.block, backward = turned, whole = alone;

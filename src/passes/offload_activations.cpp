@@ -50,7 +50,6 @@ class BodyOffloader {
     int32_t block = kNone;  // the first block whose backward nodes read it; kNone when nodes outside blocks do
   };
 
-  static bool is_backward(const Node& node) { return node.stage == Stage::backward || node.stage == Stage::recompute; }
   int64_t bytes(ValueId id) const { return storage_bytes(concrete(graph_.value(id).type, bounds_)); }
   bool treated(const Saved& saved) const { return saved.needed >= 0 && saved.block >= 0 && saved.block < blocks_; }
 

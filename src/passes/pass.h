@@ -20,6 +20,9 @@ struct PassTrace {
   int64_t nodes_after = 0;
 };
 
+// Whether a node belongs to the backward pass, with what is computed again for it.
+inline bool is_backward(const Node& node) { return node.stage == Stage::backward || node.stage == Stage::recompute; }
+
 // Runs `body` on the graph, times it and, with `verify`, checks every rule of the IR; a broken rule names this pass.
 void run_pass(const PassInfo& info, Graph& graph, bool verify, std::vector<PassTrace>* trace,
               const std::function<void(Graph&)>& body);

@@ -10,8 +10,6 @@
 namespace headroom {
 namespace {
 
-bool is_backward(const Node& node) { return node.stage == Stage::backward || node.stage == Stage::recompute; }
-
 // The inputs of layers that are alive at once, at most: when the backward pass of the s-th part of the network begins,
 // s inputs of parts and those of the other layers of this part. The last part is that behind the segments.
 int64_t inputs_alive(int64_t layers, int64_t segments) {
