@@ -1,7 +1,5 @@
 #include "jinja/text.h"
 
-#include <string.h>
-
 #include <algorithm>
 
 namespace headroom::jinja {
@@ -66,14 +64,6 @@ void append_point(std::string& text, char32_t point) {
 
 bool is_ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-}
-
-size_t find_text(std::string_view text, std::string_view wanted, size_t from) {
-  if (from > text.size()) return std::string_view::npos;
-  if (wanted.empty()) return from;
-  const void* found = ::memmem(text.data() + from, text.size() - from, wanted.data(), wanted.size());
-  if (found == nullptr) return std::string_view::npos;
-  return static_cast<size_t>(static_cast<const char*>(found) - text.data());
 }
 
 size_t count_points(std::string_view text) {

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/find_text.h"
+
 namespace headroom::jinja {
 
 // The character at `at`, which moves past it.
@@ -20,9 +22,6 @@ size_t byte_of_point(std::string_view text, size_t index);
 // Each character as a view.
 std::vector<std::string_view> split_points(std::string_view text);
 bool is_ascii(std::string_view text);
-
-// text.find(wanted, from), in linear time for long texts.
-size_t find_text(std::string_view text, std::string_view wanted, size_t from = 0);
 
 // str.isspace() of one character.
 bool is_space(char32_t point);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/find_text.h"
 #include "doctor/config/defaults.h"
 #include "doctor/config/setting.h"
 #include "doctor/remedies/changes.h"
@@ -49,7 +50,7 @@ bool continues_a_number(std::string_view text, size_t at) {
 bool stands_there(std::string_view text, std::string_view word) {
   const size_t value = word.find_first_of(":=");
   const bool key = value != std::string_view::npos && value + 1 < word.size() && in_identifier(word.front());
-  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1))
+  for (size_t at = find_text(text, word); at != std::string_view::npos; at = find_text(text, word, at + 1))
     if ((!key || at == 0 || !in_identifier(text[at - 1])) && !continues_a_number(text, at) &&
         !denied(text, at, at + word.size()))
       return true;

@@ -5,6 +5,8 @@
 #include <cctype>
 #include <vector>
 
+#include "base/find_text.h"
+
 namespace headroom::doctor {
 namespace {
 
@@ -277,7 +279,7 @@ bool denied(std::string_view text, size_t at, size_t end) {
 size_t find_word(std::string_view log, std::string_view word, size_t from) {
   const bool whole = word.ends_with('$');
   if (whole) word.remove_suffix(1);
-  for (size_t at = log.find(word, from); at != std::string_view::npos; at = log.find(word, at + 1)) {
+  for (size_t at = find_text(log, word, from); at != std::string_view::npos; at = find_text(log, word, at + 1)) {
     const bool begins = at == 0 || ((!letter(word.front()) || !letter(log[at - 1])) &&
                                     (!digit_char(word.front()) || !digit_char(log[at - 1])));
     const size_t end = at + word.size();
@@ -294,7 +296,7 @@ std::string without_words(std::string_view text, std::string_view words) {
   while (!words.empty()) {
     const std::string_view word = words.substr(0, words.find('|'));
     words.remove_prefix(std::min(words.size(), word.size() + 1));
-    for (size_t at = left.find(word); at != std::string::npos; at = left.find(word, at + word.size()))
+    for (size_t at = find_text(left, word); at != std::string::npos; at = find_text(left, word, at + word.size()))
       left.replace(at, word.size(), word.size(), ' ');
   }
   return left;
