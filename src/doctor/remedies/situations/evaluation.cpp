@@ -1,4 +1,6 @@
 // Evaluation and prediction that keep what only training needs, or keep all outputs.
+#include <fmt/format.h>
+
 #include "doctor/remedies/log_job.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
