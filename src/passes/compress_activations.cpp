@@ -95,11 +95,8 @@ class BodyCompressor {
 int64_t compress_activations(Graph& graph) {
   const RegionId regions = static_cast<RegionId>(graph.regions.size());
   int64_t count = 0;
-  for (RegionId region = 0; region < regions; ++region) {
-    const std::vector<NodeId>& nodes = graph.region(region).nodes;
-    if (std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) { return graph.node(id).stage == Stage::backward; }))
-      count += BodyCompressor(graph, region).run();
-  }
+  for (RegionId region = 0; region < regions; ++region)
+    if (trains(graph, region)) count += BodyCompressor(graph, region).run();
   return count;
 }
 

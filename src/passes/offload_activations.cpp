@@ -98,11 +98,6 @@ class BodyOffloader {
   std::vector<Insertion> starts_, waits_;
 };
 
-bool trains(const Graph& graph, RegionId region) {
-  const std::vector<NodeId>& nodes = graph.region(region).nodes;
-  return std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) { return graph.node(id).stage == Stage::backward; });
-}
-
 }  // namespace
 
 void offload_activations(Graph& graph, Tier to, int64_t blocks, int64_t depth) {

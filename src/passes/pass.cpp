@@ -1,5 +1,6 @@
 #include "passes/pass.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "ir/verify.h"
@@ -14,6 +15,17 @@ int64_t listed_nodes(const Graph& graph) {
 }
 
 }  // namespace
+
+bool trains(const Graph& graph, RegionId region) {
+  const std::vector<NodeId>& nodes = graph.region(region).nodes;
+  return std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) { return graph.node(id).stage == Stage::backward; });
+}
+
+int64_t block_count(const Graph& graph) {
+  int32_t most = kNone;
+  for (const Node& node : graph.nodes) most = std::max(most, node.block);
+  return most + 1;
+}
 
 void run_pass(const PassInfo& info, Graph& graph, bool verify, std::vector<PassTrace>* trace,
               const std::function<void(Graph&)>& body) {

@@ -23,6 +23,12 @@ struct PassTrace {
 // Whether a node belongs to the backward pass, with what is computed again for it.
 inline bool is_backward(const Node& node) { return node.stage == Stage::backward || node.stage == Stage::recompute; }
 
+// Whether a region holds nodes of the backward pass: the body of a loop that trains.
+bool trains(const Graph& graph, RegionId region);
+
+// Blocks (layers) of a graph.
+int64_t block_count(const Graph& graph);
+
 // Runs `body` on the graph, times it and, with `verify`, checks every rule of the IR; a broken rule names this pass.
 void run_pass(const PassInfo& info, Graph& graph, bool verify, std::vector<PassTrace>* trace,
               const std::function<void(Graph&)>& body);

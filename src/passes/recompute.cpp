@@ -214,11 +214,8 @@ std::optional<Keep> parse_keep(std::string_view name) {
 
 void recompute(Graph& graph, const std::vector<Keep>& keep) {
   const RegionId regions = static_cast<RegionId>(graph.regions.size());
-  for (RegionId region = 0; region < regions; ++region) {
-    bool trains = false;
-    for (NodeId id : graph.region(region).nodes) trains = trains || graph.node(id).stage == Stage::backward;
-    if (trains) BodyRewriter(graph, region, keep).run();
-  }
+  for (RegionId region = 0; region < regions; ++region)
+    if (trains(graph, region)) BodyRewriter(graph, region, keep).run();
 }
 
 }  // namespace headroom

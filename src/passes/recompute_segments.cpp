@@ -27,7 +27,8 @@ class BodySegmenter {
     int32_t first = 0;
     for (const int64_t length : lengths) {
       first_ = first, last_ = first + static_cast<int32_t>(length) - 1;
-      if (begins_.contains(last_)) redo();
+      turn_ = blocks_[last_].turn;
+      if (turn_ != kNone) redo();
       first = last_ + 1;
     }
     insert_all(graph_, region_, std::move(insertions_));
@@ -44,9 +45,9 @@ class BodySegmenter {
     int32_t first_position = 0;  // of these readers
   };
 
-  // Of one block.
   struct Block {
     std::vector<NodeId> forward, backward;
+    int32_t turn = kNone;  // where its backward pass begins
   };
 
   Fact& fact(ValueId id) { return facts_[static_cast<size_t>(id)]; }
@@ -54,8 +55,8 @@ class BodySegmenter {
   void survey() {
     for (size_t at = 0; at < nodes_.size(); ++at) {
       const Node& node = graph_.node(nodes_[at]);
-      if (is_backward(node)) begins_.try_emplace(node.block, static_cast<int32_t>(at));
       Block& block = blocks_[node.block];
+      if (is_backward(node) && block.backward.empty()) block.turn = static_cast<int32_t>(at);
       (is_backward(node) ? block.backward : block.forward).push_back(nodes_[at]);
       for (const ValueId input : node.inputs) read(fact(input), node, static_cast<int32_t>(at));
       if (node.stage != Stage::forward) continue;
@@ -86,8 +87,8 @@ class BodySegmenter {
   // it.
   bool is_handed_on(ValueId id) {
     const Fact& f = fact(id);
-    return f.leaves && f.read && !f.escapes && f.from >= first_ && f.to <= last_ &&
-           f.first_position >= begins_.at(last_) && can_clone(graph_.node(f.producer));
+    return f.leaves && f.read && !f.escapes && f.from >= first_ && f.to <= last_ && f.first_position >= turn_ &&
+           can_clone(graph_.node(f.producer));
   }
 
   // A cast, a rounding or decoded codes of a weight: computed at each use.
@@ -131,7 +132,7 @@ class BodySegmenter {
     const NodeId clone = clone_node(graph_, producer, Stage::recompute);
     graph_.node(clone).inputs = std::move(inputs);
     graph_.node(clone).block = block;
-    insertions_.push_back({begins_.at(last_), clone});
+    insertions_.push_back({turn_, clone});
     for (size_t i = 0; i < graph_.node(clone).outputs.size(); ++i)
       clones_[graph_.node(producer).outputs[i]] = graph_.node(clone).outputs[i];
     return clones_.at(id);
@@ -142,24 +143,12 @@ class BodySegmenter {
   const std::vector<NodeId> nodes_;
   std::vector<Fact> facts_;
   std::map<int32_t, Block> blocks_;
-  std::map<int32_t, int32_t> begins_;  // a block -> where its backward pass begins
-  int32_t first_ = 0, last_ = 0;       // blocks of the segment in work
+  int32_t first_ = 0, last_ = 0, turn_ = 0;  // of the segment in work: its blocks, and the last one's turn
   std::set<ValueId> handed_on_;
   std::map<ValueId, ValueId> clones_;
   std::vector<Insertion> insertions_;
   int64_t redone_ = 0;
 };
-
-bool trains(const Graph& graph, RegionId region) {
-  const std::vector<NodeId>& nodes = graph.region(region).nodes;
-  return std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) { return graph.node(id).stage == Stage::backward; });
-}
-
-int64_t layers_of(const Graph& graph) {
-  int64_t layers = 0;
-  for (const Node& node : graph.nodes) layers = std::max<int64_t>(layers, node.block + 1);
-  return layers;
-}
 
 }  // namespace
 
@@ -185,7 +174,7 @@ int64_t most_segments(int64_t layers) {
 }
 
 int64_t recompute_segments(Graph& graph, int64_t segments) {
-  const std::vector<int64_t> lengths = segment_lengths(layers_of(graph), segments);
+  const std::vector<int64_t> lengths = segment_lengths(block_count(graph), segments);
   const RegionId regions = static_cast<RegionId>(graph.regions.size());
   int64_t count = 0;
   for (RegionId region = 0; region < regions; ++region)

@@ -4,16 +4,14 @@
 // What: in the bodies of the loops over micro-batches, a value that one layer of a segment hands to the next and that
 //   only the segment's backward pass reads is computed again, once, before the backward pass of the segment's last
 //   layer. Example, a segment of layers 0 and 1:
-//     x1 = layer0(x0); x2 = layer1(x1)   ...                    dx1 = layer1_grad(x1, dx2); dx0 = layer0_grad(x0, dx1)
+//     x1 = layer0(x0); x2 = layer1(x1)   ...   dx1 = layer1_grad(x1, dx2); dx0 = layer0_grad(x0, dx1)
 //   becomes
-//     x1 = layer0(x0); x2 = layer1(x1)   ...   x1' = layer0(x0); dx1 = layer1_grad(x1', dx2); dx0 = layer0_grad(x0,
-//     dx1)
+//     x1 = layer0(x0); x2 = layer1(x1)   ...   y1 = layer0(x0); dx1 = layer1_grad(y1, dx2); dx0 = layer0_grad(x0, dx1)
 //   Layers after the last segment keep their inputs, because their backward pass comes first. Segments get shorter by a
 //   layer each: when the backward pass of segment s begins, the inputs of s segments are kept, and those of its own
 //   layers are alive. Equal sums need least.
-// Legal when: the clones compute the same bits: same op, attributes and inputs. Nodes with effects, values that are
-// read
-//   outside the segment's backward pass, and what recompute keeps inside a layer stay as they are.
+// Legal when: the clones compute the same bits: same op, attributes and inputs. Nodes with effects, values read outside
+//   the segment's backward pass, and what recompute keeps inside a layer stay as they are.
 // Placed here because: after recompute, whose clones then read the inputs that are computed again; before
 //   sequence-chunks, which computes these clones in parts, too.
 // Saves: with L layers about L - sqrt(2 L) of their inputs, which is what recompute leaves at one sequence per

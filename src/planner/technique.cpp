@@ -38,10 +38,4 @@ int64_t pinned_number(const PlanRequest& request, const PassInfo& info) {
   return number;
 }
 
-int64_t block_count(const Graph& graph) {
-  int32_t most = kNone;
-  for (const Node& node : graph.nodes) most = std::max(most, node.block);
-  return most + 1;
-}
-
 }  // namespace headroom

@@ -183,7 +183,4 @@ void check_switch(const PlanRequest&, const std::string& setting) {
   check_setting(info, setting, {"on", "off"});
 }
 
-// Blocks (layers) of a forward graph.
-int64_t block_count(const Graph& graph);
-
 }  // namespace headroom

@@ -2,17 +2,11 @@
 
 #include <algorithm>
 
+#include "base/lines.h"
 #include "doctor/remedies/told_stage.h"
 
 namespace headroom::doctor {
 namespace {
-
-std::string_view next_line(std::string_view& text) {
-  const size_t end = text.find('\n');
-  const std::string_view line = text.substr(0, end);
-  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  return line;
-}
 
 std::string_view trimmed(std::string_view line) {
   constexpr std::string_view kBlank = " \t\r*#_";
@@ -56,7 +50,7 @@ std::string without_quoted_replies(std::string_view text) {
     program = false;
   };
   while (!text.empty()) {
-    const std::string_view line = next_line(text);
+    const std::string_view line = take_line(text);
     if (!quotes(line)) close();
     std::string& into = quotes(line) ? block : kept;
     program = program || (quotes(line) && of_a_program(line));
@@ -72,7 +66,7 @@ std::string without_other_speakers(std::string_view text) {
   std::string_view author;
   bool own = true;
   while (!text.empty()) {
-    const std::string_view line = next_line(text);
+    const std::string_view line = take_line(text);
     const std::string_view name = speaker(line);
     if (!name.empty()) {
       if (author.empty() && trimmed(kept).empty()) author = name;

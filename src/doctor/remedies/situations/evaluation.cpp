@@ -47,9 +47,9 @@ bool by_a_library(const CaseView& view) {
 Evidence told_evaluation(const CaseView& view) { return told_at(view, ToldStage::evaluation); }
 // What grows there is what is kept of each batch, not what a pass takes.
 Evidence grows_in_the_evaluation(const CaseView& view) {
+  if (told_evaluation(view).weight == 0 && !view.phase("eval")) return {};
   const std::string_view grows = told_growing(view.incident().log_text);
-  const Evidence told = told_evaluation(view);
-  if (grows.empty() || (told.weight == 0 && !view.phase("eval"))) return {};
+  if (grows.empty()) return {};
   return {0.94, fmt::format("`{}` in the log, of the evaluation", grows)};
 }
 Evidence told_evaluation_of_a_trainer(const CaseView& view) {

@@ -84,16 +84,14 @@ constexpr Situation kSituations[] = {
       {"sequence-length", kShorter}}},
     {"keys_joined_in_a_prediction",
      "generating joins the keys and values of all tokens again at each one: rows x beams x length, and twice that "
-     "while "
-     "they are joined",
+     "while they are joined",
      keys_of_a_prediction,
      {{log, 0.86, kJoined}},
      {{"sequence-length", "a smaller max_new_tokens and shorter prompts: keys and values are as long as both"},
       {"micro-batch", "fewer prompts at a time, num_beams=1, num_return_sequences=1"},
       {"kv-dtype",
        "generate(..., cache_implementation=\"quantized\") or \"offloaded\" (transformers >= 4.42): keys and values in "
-       "4 "
-       "bits, or on the host"}}},
+       "4 bits, or on the host"}}},
     {"keys_kept_in_a_training",
      "a training needs no keys and values of earlier tokens: kept and joined, they come on top of the activations",
      keys_of_a_training,
