@@ -23,7 +23,7 @@ struct Clocks {
 }  // namespace
 
 StreamTimeline::StreamTimeline(const Graph& graph, RegionId program, const Bindings& bindings, int64_t trips,
-                               const Profile& profile)
+                               CallCosts& costs)
     : trips_(trips) {
   std::unordered_map<ValueId, size_t> copy_of;  // by token
   CallTypes types;
@@ -31,19 +31,20 @@ StreamTimeline::StreamTimeline(const Graph& graph, RegionId program, const Bindi
     const Node& node = graph.node(id);
     if (is_loop(node)) {
       events_.push_back({Event::loop, 0, loops_.size()});
-      loops_.emplace_back(graph, node.body, bindings, 1, profile);
-      continue;
-    }
-    const OpCall call = types.of(graph, node, bindings);
-    if (node.op->kind() == OpKind::copy_start) {
-      copy_of[token_of(node)] = copies_.size();
-      add_copy(graph, node, call, profile);
+      loops_.emplace_back(graph, node.body, bindings, 1, costs);
       continue;
     }
     if (node.op->kind() == OpKind::wait)
       if (const auto copy = copy_of.find(operand(node, "token")); copy != copy_of.end())
         events_.push_back({Event::wait, 0, copy->second});
-    add_kernel(predict_call(*node.op, call, profile));
+    if (node.op->cost_class() == CostClass::none) continue;
+    const OpCall call = types.of(graph, node, bindings);
+    if (node.op->kind() == OpKind::copy_start) {
+      copy_of[token_of(node)] = copies_.size();
+      add_copy(graph, node, call, costs.profile());
+      continue;
+    }
+    add_kernel(costs.seconds(*node.op, call));
   }
 }
 
@@ -84,7 +85,8 @@ double StreamTimeline::seconds(const TierOf& tier_of) const {
 
 double predict_program(const Graph& graph, RegionId program, const Bindings& bindings, int64_t trips,
                        const Profile& profile) {
-  return StreamTimeline(graph, program, bindings, trips, profile).seconds();
+  CallCosts costs(profile);
+  return StreamTimeline(graph, program, bindings, trips, costs).seconds();
 }
 
 }  // namespace headroom

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "cost/profile.h"
+#include "cost/call_costs.h"
 #include "ir/graph.h"
 
 namespace headroom {
@@ -20,7 +20,7 @@ using TierOf = std::function<Tier(Role)>;
 class StreamTimeline {
  public:
   // Every loop of the program makes `trips` iterations; loops may be nested only one deep. Keeps no reference.
-  StreamTimeline(const Graph& graph, RegionId program, const Bindings& bindings, int64_t trips, const Profile& profile);
+  StreamTimeline(const Graph& graph, RegionId program, const Bindings& bindings, int64_t trips, CallCosts& costs);
 
   // Seconds of one run with everything in the graph's tiers, or with the values of lower tiers moved to other ones.
   double seconds(const TierOf& tier_of = {}) const;

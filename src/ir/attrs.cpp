@@ -17,6 +17,7 @@ const Attrs::Items& Attrs::items() const {
 
 Attrs& Attrs::set(std::string_view name, Attr value) {
   if (!items_ || items_.use_count() > 1) items_ = std::make_shared<Items>(items());
+  names_ |= bit(name);
   auto at = std::lower_bound(items_->begin(), items_->end(), name,
                              [](const auto& item, std::string_view n) { return item.first < n; });
   if (at != items_->end() && at->first == name)
@@ -26,7 +27,7 @@ Attrs& Attrs::set(std::string_view name, Attr value) {
   return *this;
 }
 
-const Attr* Attrs::find(std::string_view name) const {
+const Attr* Attrs::search(std::string_view name) const {
   for (const auto& item : items())
     if (item.first == name) return &item.second;
   return nullptr;

@@ -32,8 +32,16 @@ class Attrs {
   bool operator==(const Attrs& other) const { return items_ == other.items_ || items() == other.items(); }
 
  private:
-  const Attr* find(std::string_view name) const;
+  // One of 64 bits for each name. A name whose bit is not in `names_` is missing: rules ask about many that are.
+  static uint64_t bit(std::string_view name) {
+    if (name.empty()) return 1;
+    const auto letter = [&](size_t at) { return static_cast<uint64_t>(static_cast<unsigned char>(name[at])); };
+    return uint64_t{1} << ((letter(0) * 5 + letter(name.size() - 1) * 3 + name.size()) % 64);
+  }
+  const Attr* find(std::string_view name) const { return (names_ & bit(name)) == 0 ? nullptr : search(name); }
+  const Attr* search(std::string_view name) const;
   std::shared_ptr<Items> items_;  // null: empty; changed only while no other copy shares it
+  uint64_t names_ = 0;
 };
 
 }  // namespace headroom

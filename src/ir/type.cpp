@@ -8,7 +8,8 @@ namespace headroom {
 int64_t dim_value(const Dim& dim, const Bindings& bindings) {
   if (dim.symbol < 0) return dim.constant;
   HR_CHECK(dim.symbol < static_cast<int64_t>(bindings.size()), "symbol {} is not bound", dim.symbol);
-  return part_length(bindings[static_cast<size_t>(dim.symbol)], dim.part, dim.parts);
+  const int64_t length = bindings[static_cast<size_t>(dim.symbol)];
+  return dim.parts == 1 ? length : part_length(length, dim.part, dim.parts);
 }
 
 ConcreteType concrete(const Type& type, const Bindings& bindings) {

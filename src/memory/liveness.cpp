@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -15,6 +16,8 @@ class Analysis {
  public:
   Analysis(const Graph& graph, const Bindings& bindings)
       : graph_(graph), leader_(graph.values.size()), first_(graph.values.size(), kFar), last_(graph.values.size(), -1) {
+    out_.slots.reserve(graph.nodes.size());
+    aliases_end_.reserve(graph.nodes.size());
     std::iota(leader_.begin(), leader_.end(), 0);
     bytes_.reserve(graph.values.size());
     ConcreteType type;
@@ -42,6 +45,18 @@ class Analysis {
 
   int64_t now() const { return static_cast<int64_t>(out_.slots.size()); }
 
+  void add_slot(const Slot& slot, const std::vector<Alias>& aliases) {
+    out_.slots.push_back(slot);
+    aliases_.insert(aliases_.end(), aliases.begin(), aliases.end());
+    aliases_end_.push_back(aliases_.size());
+  }
+
+  // What the op of a slot's call says of its storage.
+  std::span<const Alias> aliases_of(size_t slot) const {
+    const size_t begin = slot == 0 ? 0 : aliases_end_[slot - 1];
+    return {aliases_.data() + begin, aliases_end_[slot] - begin};
+  }
+
   void touch(ValueId id, int64_t slot) {
     const size_t i = static_cast<size_t>(id);
     first_[i] = std::min(first_[i], slot);
@@ -60,14 +75,16 @@ class Analysis {
 
   void walk_call(NodeId id) {
     const Node& node = graph_.node(id);
+    const bool waits = node.op->kind() == OpKind::wait;
     for (ValueId input : node.inputs) {
       use(input, now());
+      if (!waits) continue;
       if (const auto start = starts_.find(input); start != starts_.end())
         for (ValueId source : graph_.node(start->second).inputs) use(source, now());
     }
     for (ValueId output : node.outputs) touch(output, now());
     if (starts_transfer(node.op->kind())) starts_[token_of(node)] = id;
-    out_.slots.push_back({id, SlotKind::call});
+    add_slot({id, SlotKind::call}, node.op->aliases(node.attrs, static_cast<int>(node.inputs.size())));
   }
 
   // A value from outside that a loop body reads is needed again by the next trip: it lives until the loop ends.
@@ -82,7 +99,7 @@ class Analysis {
     const Region& body = graph_.region(node.body);
     for (ValueId input : node.inputs) use(input, now());
     const int64_t begin = now();
-    out_.slots.push_back({id, SlotKind::loop_begin});
+    add_slot({id, SlotKind::loop_begin}, {});
     open_loops_.push_back(begin);
     outer_uses_.emplace_back();
     walk(node.body);
@@ -93,7 +110,7 @@ class Analysis {
     outer_uses_.pop_back();
     open_loops_.pop_back();
     for (ValueId output : node.outputs) touch(output, end);
-    out_.slots.push_back({id, SlotKind::loop_end});
+    add_slot({id, SlotKind::loop_end}, {});
   }
 
   ValueId find(ValueId id) {
@@ -120,7 +137,8 @@ class Analysis {
   }
 
   void join_must_aliases() {
-    for (const Slot& slot : out_.slots) {
+    for (size_t at = 0; at < out_.slots.size(); ++at) {
+      const Slot& slot = out_.slots[at];
       const Node& node = graph_.node(slot.node);
       if (slot.kind == SlotKind::loop_begin) {
         const Region& body = graph_.region(node.body);
@@ -129,8 +147,8 @@ class Analysis {
           join(node.inputs[i], body.results[i]);
           join(node.inputs[i], node.outputs[i]);
         }
-      } else if (slot.kind == SlotKind::call) {
-        for (const Alias& alias : node.op->aliases(node.attrs, static_cast<int>(node.inputs.size())))
+      } else {
+        for (const Alias& alias : aliases_of(at))
           if (alias.must)
             join(node.inputs[static_cast<size_t>(alias.input)], node.outputs[static_cast<size_t>(alias.output)]);
       }
@@ -141,9 +159,8 @@ class Analysis {
   void join_may_aliases() {
     for (int64_t at = 0; at < now(); ++at) {
       const Slot& slot = out_.slots[static_cast<size_t>(at)];
-      if (slot.kind != SlotKind::call) continue;
       const Node& node = graph_.node(slot.node);
-      for (const Alias& alias : node.op->aliases(node.attrs, static_cast<int>(node.inputs.size()))) {
+      for (const Alias& alias : aliases_of(static_cast<size_t>(at))) {
         if (alias.must) continue;
         const ValueId input = node.inputs[static_cast<size_t>(alias.input)],
                       output = node.outputs[static_cast<size_t>(alias.output)];
@@ -196,6 +213,8 @@ class Analysis {
   Liveness out_;
   std::vector<ValueId> leader_;
   std::vector<int64_t> first_, last_, bytes_;
+  std::vector<Alias> aliases_;       // of all slots, in order
+  std::vector<size_t> aliases_end_;  // by slot
   std::vector<int64_t> open_loops_;
   std::vector<std::vector<ValueId>> outer_uses_;
   std::unordered_map<ValueId, NodeId> starts_;  // by their tokens, which the waits read
@@ -221,10 +240,12 @@ Liveness analyze_liveness(const Graph& graph, const Bindings& bindings, const De
 
 void book_scratch(const Graph& graph, const Bindings& bindings, const DeviceFacts& facts, Liveness& liveness) {
   CallTypes types;
+  ScratchUsers users(facts);
   for (size_t at = 0; at < liveness.slots.size(); ++at) {
     const Slot& slot = liveness.slots[at];
     if (slot.kind != SlotKind::call) continue;
     const Node& node = graph.node(slot.node);
+    if (!users.contain(*node.op)) continue;
     const int64_t bytes = scratch_bytes(*node.op, types.of(graph, node, bindings), facts);
     if (bytes <= 0) continue;
     int32_t& storage = liveness.scratch_of_slot[at];

@@ -10,9 +10,9 @@ void ScratchRules::add(std::string_view op, ScratchRule rule) {
   HR_CHECK(rules_.emplace(std::string(op), rule).second, "the scratch of {} is registered twice", op);
 }
 
-int64_t ScratchRules::bytes(std::string_view op, const OpCall& call, const DeviceFacts& facts) const {
+ScratchRule ScratchRules::find(std::string_view op) const {
   const auto at = rules_.find(op);
-  return at == rules_.end() ? 0 : at->second(call, facts);
+  return at == rules_.end() ? nullptr : at->second;
 }
 
 void Backends::add(std::unique_ptr<Backend> backend) {
@@ -42,7 +42,14 @@ const Backend& backend_of(const DeviceFacts& facts) {
 }
 
 int64_t scratch_bytes(const Op& op, const OpCall& call, const DeviceFacts& facts) {
-  return op.stage_bytes(call) + backend_of(facts).scratch().bytes(op_name(op), call, facts);
+  const ScratchRule rule = backend_of(facts).scratch().find(op_name(op));
+  return op.stage_bytes(call) + (rule ? rule(call, facts) : 0);
+}
+
+bool ScratchUsers::contain(const Op& op) {
+  const auto [known, added] = known_.try_emplace(&op, false);
+  if (added) known->second = op.kind() == OpKind::host_stage || backend_of(facts_).scratch().find(op_name(op));
+  return known->second;
 }
 
 }  // namespace headroom

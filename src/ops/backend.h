@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/op.h"
@@ -22,7 +23,8 @@ class ScratchRules {
  public:
   // Throws InternalError if the op already has one.
   void add(std::string_view op, ScratchRule rule);
-  int64_t bytes(std::string_view op, const OpCall& call, const DeviceFacts& facts) const;
+  // Null for an op that has none.
+  ScratchRule find(std::string_view op) const;
 
  private:
   std::map<std::string, ScratchRule, std::less<>> rules_;
@@ -70,7 +72,19 @@ const Backends& backends();
 // The backend of the device with these facts. Throws InternalError if this build has none.
 const Backend& backend_of(const DeviceFacts& facts);
 
-// Bytes to book for a call: the scratch of the backend's kernel, and the op's stage (Op::stage_bytes).
+// Bytes to book for a call: the scratch of the backend's kernel, and the op's stage (Op::stage_bytes, of host_stage).
 int64_t scratch_bytes(const Op& op, const OpCall& call, const DeviceFacts& facts);
+
+// The ops whose calls may take scratch, each looked up once. `facts` must outlive it. Not thread-safe.
+class ScratchUsers {
+ public:
+  explicit ScratchUsers(const DeviceFacts& facts) : facts_(facts) {}
+  // False: scratch_bytes() is 0 for every call of the op.
+  bool contain(const Op& op);
+
+ private:
+  const DeviceFacts& facts_;
+  std::unordered_map<const Op*, bool> known_;
+};
 
 }  // namespace headroom

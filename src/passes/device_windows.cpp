@@ -13,13 +13,6 @@
 namespace headroom {
 namespace {
 
-// The input in whose place output `output` of a node is computed, or kNone.
-ValueId overwritten(const Node& node, size_t output) {
-  for (const Alias& alias : must_aliases(node))
-    if (static_cast<size_t>(alias.output) == output) return node.inputs[static_cast<size_t>(alias.input)];
-  return kNone;
-}
-
 // A value of a lower tier while a unit uses it.
 struct Window {
   ValueId value = kNone;   // in the lower tier, as the unit's nodes first name it
@@ -56,8 +49,11 @@ class RegionWindows {
     for (int32_t unit = 0; unit < static_cast<int32_t>(units_.size()); ++unit)
       if (has_windows(unit)) first_window_.emplace(segment_[static_cast<size_t>(unit)], unit);
     const std::vector<NodeId> nodes = graph_.region(region_).nodes;
+    made_at_.assign(graph_.values.size(), kNone);
+    moved_.assign(graph_.values.size(), kNone);
     for (size_t i = 0; i < nodes.size(); ++i)
-      for (ValueId output : graph_.node(nodes[i]).outputs) made_at_[output] = static_cast<int32_t>(i);
+      for (ValueId output : graph_.node(nodes[i]).outputs)
+        made_at_[static_cast<size_t>(output)] = static_cast<int32_t>(i);
     for (size_t at = 0; at < units_.size(); ++at) rewrite(static_cast<int32_t>(at), nodes);
     for (ValueId& result : graph_.region(region_).results) result = newest(result);
     place();
@@ -67,8 +63,12 @@ class RegionWindows {
   const Value& value(ValueId id) const { return graph_.value(id); }
   bool below(ValueId id) const { return value(id).type.tier != Tier::device; }
   ValueId newest(ValueId id) const {
-    const auto at = moved_.find(id);
-    return at == moved_.end() ? id : at->second;
+    const int32_t moved = known(moved_, id);
+    return moved == kNone ? id : moved;
+  }
+  // Of a value that was in the graph before; kNone for those of the copies.
+  static int32_t known(const std::vector<int32_t>& by_value, ValueId id) {
+    return static_cast<size_t>(id) < by_value.size() ? by_value[static_cast<size_t>(id)] : kNone;
   }
 
   void find_units() {
@@ -96,8 +96,9 @@ class RegionWindows {
       window = &unit.windows.back();
     }
     window->last = position;
-    for (size_t output = 0; output < node.outputs.size(); ++output)
-      if (overwritten(node, output) == id) unit.roots[node.outputs[output]] = window->value;
+    for (const Alias& alias : must_aliases(node))
+      if (node.inputs[static_cast<size_t>(alias.input)] == id)
+        unit.roots[node.outputs[static_cast<size_t>(alias.output)]] = window->value;
   }
 
   // Gives the unit's nodes windows, and the values that they write back a place in the lower tier.
@@ -150,8 +151,7 @@ class RegionWindows {
     int32_t position = units_[static_cast<size_t>(ahead)].begin;
     // A value that an earlier unit wrote, or a copy brought there, must have arrived.
     if (wait_before(at, source)) position = unit.begin;
-    if (const auto made = made_at_.find(source); made != made_at_.end())
-      position = std::max(position, made->second + 1);
+    position = std::max(position, known(made_at_, source) + 1);
     const Copy copy = make_copy(graph_, source, Tier::device, block, kNone, slice);
     starts_.push_back({std::min(position, window.first), copy.start});
     waits_.push_back({window.first, copy.wait});
@@ -169,7 +169,7 @@ class RegionWindows {
     written_by_[copy.arrived] = written_.size();
     written_.push_back({copy.wait, behind(at)});
     for (const auto& [made, root] : units_[static_cast<size_t>(at)].roots)
-      if (root == window.value) moved_[made] = copy.arrived;
+      if (root == window.value) moved_[static_cast<size_t>(made)] = copy.arrived;
   }
 
   // Before the unit, waits for what an earlier one copied back; false if none did.
@@ -231,8 +231,8 @@ class RegionWindows {
   std::vector<int32_t> segment_;  // by unit: the stretch between loops that contains it
   int32_t segments_ = 0;
   std::map<int32_t, int32_t> first_window_;         // by segment: its first unit with windows
-  std::unordered_map<ValueId, ValueId> moved_;      // replacements for later units and the region's results
-  std::unordered_map<ValueId, int32_t> made_at_;    // position of the node that makes a value
+  std::vector<ValueId> moved_;                      // by value: its replacement for later units and the results
+  std::vector<int32_t> made_at_;                    // by value: position of the node that makes it
   std::unordered_map<ValueId, size_t> written_by_;  // value that was copied back -> index in written_
   std::vector<Written> written_;
   std::vector<Insertion> stores_, starts_, waits_;
@@ -258,6 +258,7 @@ bool is_on_part(const Graph& graph, const Node& node) {
 
 std::vector<int32_t> units_of(const Graph& graph, RegionId region) {
   std::vector<int32_t> units;
+  units.reserve(graph.region(region).nodes.size());
   int32_t unit = -1, block = kNone;
   bool backward = false, whole = true;  // whole: nothing may join the unit
   for (NodeId id : graph.region(region).nodes) {

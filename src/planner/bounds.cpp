@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/bytes.h"
-#include "cost/predict.h"
 #include "cost/stream_timeline.h"
 #include "ir/call_types.h"
 #include "memory/liveness.h"
@@ -90,7 +89,8 @@ struct ChunkBound {
   std::vector<int64_t> losses;
 };
 
-ChunkBound bound_chunk(const Profiled& profiled, int64_t chunk, int64_t trips, const PlanRequest& request) {
+ChunkBound bound_chunk(const Profiled& profiled, int64_t chunk, int64_t trips, const PlanRequest& request,
+                       CallCosts& costs) {
   ChunkBound out;
   out.bound.arenas.device = profiled.without_loss;
   for (const LossSlot& loss : profiled.losses) {
@@ -102,8 +102,8 @@ ChunkBound bound_chunk(const Profiled& profiled, int64_t chunk, int64_t trips, c
     out.losses.push_back(loss.others + scratch);
     out.bound.arenas.device = std::max(out.bound.arenas.device, out.losses.back());
     if (loss.trains)
-      out.bound.step_seconds += static_cast<double>(trips) * (predict_call(*loss.node->op, after, request.profile) -
-                                                              predict_call(*loss.node->op, before, request.profile));
+      out.bound.step_seconds +=
+          static_cast<double>(trips) * (costs.seconds(*loss.node->op, after) - costs.seconds(*loss.node->op, before));
   }
   out.bound.step_seconds *= passes_per_step(request.optimizer);
   return out;
@@ -190,13 +190,13 @@ std::vector<Bound> Bounder::bounds(Candidate candidate, std::span<const Candidat
       live_sums(liveness, request_.facts.alignment, [](const StorageLife& life) { return life.tier == Tier::device; });
   const Profiled profiled = profile_slots(graph, liveness, live, bindings, request_.facts);
   const int64_t trips = accumulation_steps(request_, micro_batch_of(candidate));
-  const StreamTimeline timeline(graph, graph.find_program("train_step"), bindings, trips, request_.profile);
+  const StreamTimeline timeline(graph, graph.find_program("train_step"), bindings, trips, costs_);
   const double passes = passes_per_step(request_.optimizer);
   std::vector<ChunkBound> by_chunk;
-  for (int64_t chunk : chunks) by_chunk.push_back(bound_chunk(profiled, chunk, trips, request_));
+  for (int64_t chunk : chunks) by_chunk.push_back(bound_chunk(profiled, chunk, trips, request_, costs_));
   if (facts) {
     const int64_t layers = block_count(request_.forward);
-    std::vector<double> redone = redone_seconds(graph, bindings, request_.profile, layers);
+    std::vector<double> redone = redone_seconds(graph, bindings, costs_, layers);
     for (double& seconds : redone) seconds *= static_cast<double>(trips) * passes;
     *facts = layer_facts(KeptByLayers(graph, liveness, request_.facts.alignment, layers), live, profiled, by_chunk,
                          timeline.seconds() * passes, std::move(redone));

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost/call_costs.h"
 #include "planner/layer_facts.h"
 #include "planner/pipeline.h"
 #include "planner/techniques/offload.h"
@@ -24,7 +25,7 @@ struct Bound {
 // thread-safe.
 class Bounder {
  public:
-  explicit Bounder(const PlanRequest& request) : request_(request) {}
+  explicit Bounder(const PlanRequest& request) : request_(request), costs_(request.profile) {}
 
   // The assembled graph of a candidate; made on first use.
   const Graph& assembled(const Candidate& candidate);
@@ -43,6 +44,7 @@ class Bounder {
   const Graph& expanded(const Candidate& candidate);
 
   const PlanRequest& request_;
+  CallCosts costs_;
   std::vector<std::pair<Candidate, Graph>> assembled_;
   std::optional<Candidate> last_;  // whose graphs these are, as returned by in_graph()
   Graph computed_, expanded_;      // after its compute passes, and after its offload passes if it has any

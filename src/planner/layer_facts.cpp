@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/bytes.h"
-#include "cost/predict.h"
 #include "ir/call_types.h"
 
 namespace headroom {
@@ -57,15 +56,14 @@ std::vector<int64_t> KeptByLayers::work(std::span<const int64_t> live, BesideKep
   return out;
 }
 
-std::vector<double> redone_seconds(const Graph& graph, const Bindings& bindings, const Profile& profile,
-                                   int64_t layers) {
+std::vector<double> redone_seconds(const Graph& graph, const Bindings& bindings, CallCosts& costs, int64_t layers) {
   std::vector<double> out(static_cast<size_t>(layers), 0);
   CallTypes types;
   for (const Region& region : graph.regions)
     for (const NodeId id : region.nodes) {
       const Node& node = graph.node(id);
       if (node.stage == Stage::recompute && node.block >= 0)
-        out[static_cast<size_t>(node.block)] += predict_call(*node.op, types.of(graph, node, bindings), profile);
+        out[static_cast<size_t>(node.block)] += costs.seconds(*node.op, types.of(graph, node, bindings));
     }
   return out;
 }

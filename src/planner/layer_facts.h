@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "cost/profile.h"
+#include "cost/call_costs.h"
 #include "ir/graph.h"
 #include "memory/liveness.h"
 
@@ -48,7 +48,6 @@ class KeptByLayers {
 };
 
 // By layer, the seconds of one run of the recomputed nodes.
-std::vector<double> redone_seconds(const Graph& graph, const Bindings& bindings, const Profile& profile,
-                                   int64_t layers);
+std::vector<double> redone_seconds(const Graph& graph, const Bindings& bindings, CallCosts& costs, int64_t layers);
 
 }  // namespace headroom

@@ -73,6 +73,16 @@ TEST(Host, AllocateAndStageLeaveMemoryAlone) {
   EXPECT_EQ(scratch_bytes(find_op("host_stage"), {{}, {}, attrs}, {}), 1000);
 }
 
+TEST(ScratchUsers, HaveARuleOrAStage) {
+  const DeviceFacts facts;
+  ScratchUsers users(facts);
+  for (const char* looked_up : {"first", "again"}) {
+    EXPECT_TRUE(users.contain(find_op("host_stage"))) << looked_up;
+    EXPECT_TRUE(users.contain(find_op("linear_cross_entropy"))) << looked_up;
+    EXPECT_FALSE(users.contain(find_op("wait"))) << looked_up;
+  }
+}
+
 TEST(Transfer, CopyAndWait) {
   const Tensor x = Tensor::random(DType::bf16, {5, 77}, 1);
   for (const char* to : {"host", "device"}) {
