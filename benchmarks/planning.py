@@ -36,6 +36,7 @@ def llama(layers, hidden, intermediate, heads, vocabulary):
 
 WRITTEN = {'llama of 10^12 weights': llama(128, 24576, 86016, 192, 128256),
            'llama of 10,000 layers': llama(10000, 64, 128, 2, 512)}
+PROFILE = ['--profile', 'cpu-avx512']  # a machine's own has more points, or fewer
 TIERS = ['--device', 'null', '--profile', 'H100-80GB', '--host-memory', str(1 << 52), '--precision', 'bf16-mixed']
 
 
@@ -84,10 +85,10 @@ class Planning:
         return plan
 
     def model(self, name, path):
-        plenty = ['--model', path, '--memory', str(1 << 52)]
-        plan = self.add(name, 'plenty of memory', plenty)
+        of_model = ['--model', path] + PROFILE + ['--memory']
+        plan = self.add(name, 'plenty of memory', of_model + [str(1 << 52)])
         if plan:
-            self.add(name, 'its least budget', plenty[:2] + ['--memory', str(plan['minimum_bytes'])])
+            self.add(name, 'its least budget', of_model + [str(plan['minimum_bytes'])])
 
     def tiers(self, name, path, disk):
         tiers = TIERS + ['--disk-memory', f'{disk}:{1 << 52}']
@@ -108,7 +109,8 @@ class Planning:
 
     def write(self):
         with open(os.path.join(self.options.results, 'planning.md'), 'w', encoding='utf-8') as out:
-            out.write(f'{task.day_and_machine()}. Medians of {self.options.rounds} rounds; `benchmarks/planning.py` says how. '
+            out.write(f'{task.day_and_machine()}. Medians of {self.options.rounds} rounds, profile `{PROFILE[1]}`, on the GPU '
+                      f'`{TIERS[3]}`; `benchmarks/planning.py` says how. '
                       f'Machine load at the end: {os.getloadavg()[0]:.1f}.\n\n'
                       '| model | asked for | seconds | of the processor | promised | resident set, MiB | C, MiB | kept |\n'
                       '|---|---|---|---|---|---|---|---|\n' + '\n'.join(self.lines) + '\n\n'
