@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/mixed_hash.h"
 #include "cost/predict.h"
 
 namespace headroom {
@@ -15,7 +16,7 @@ bool reads_many_measurements(CostClass cost) {
 uint64_t hash_of(const Op& op, const OpCall& call) {
   uint64_t hash = reinterpret_cast<uintptr_t>(&op);
   for (const ConcreteType& type : call.inputs)
-    for (const int64_t dim : type.dims) hash = (hash ^ static_cast<uint64_t>(dim)) * 0x9e3779b97f4a7c15u;
+    for (const int64_t dim : type.dims) hash = mixed_hash(hash, static_cast<uint64_t>(dim));
   return hash;
 }
 

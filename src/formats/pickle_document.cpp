@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/mixed_hash.h"
+
 namespace headroom {
 namespace {
 
@@ -162,21 +164,12 @@ bool PickleDocument::cells_equal(uint64_t first, const PickleValue* values, size
   return true;
 }
 
-namespace {
-
-uint64_t mixed(uint64_t hash, uint64_t bits) {
-  hash = (hash ^ bits) * 0x9e3779b97f4a7c15u;
-  return hash ^ hash >> 29;
-}
-
-}  // namespace
-
 uint64_t PickleDocument::shared_cells(const PickleValue* members, size_t count) {
   const size_t wanted = std::min(kMostShared, cells_.size() / 4);
   if (last_shared_.size() < wanted || last_shared_.empty())
     last_shared_.assign(std::max<size_t>(64, last_shared_.size() * 4), SharedCells());
   uint64_t hash = count;
-  for (size_t i = 0; i < count; ++i) hash = mixed(hash, members[i].bits_);
+  for (size_t i = 0; i < count; ++i) hash = mixed_hash(hash, members[i].bits_);
   SharedCells& slot = last_shared_[hash % last_shared_.size()];
   if (slot.count != count || slot.hash != hash || !cells_equal(slot.first, members, count, 1))
     slot = SharedCells{hash, store_cells(members, count, 1), static_cast<uint32_t>(count)};
@@ -185,7 +178,7 @@ uint64_t PickleDocument::shared_cells(const PickleValue* members, size_t count) 
 
 uint32_t PickleDocument::shared_keys(const PickleValue* keys_and_values, size_t entries) {
   uint64_t hash = entries;
-  for (size_t i = 0; i < entries; ++i) hash = mixed(hash, keys_and_values[2 * i].bits_);
+  for (size_t i = 0; i < entries; ++i) hash = mixed_hash(hash, keys_and_values[2 * i].bits_);
   if (last_keys_.empty()) last_keys_.resize(kRememberedKeys);
   uint32_t& slot = last_keys_[hash % kRememberedKeys];
   if (slot != 0) {

@@ -1,18 +1,14 @@
 #include "doctor/snapshot/stack_reader.h"
 
+#include "base/mixed_hash.h"
 #include "doctor/snapshot/clean_text.h"
 
 namespace headroom::doctor {
 namespace {
 
-uint64_t mixed(uint64_t hash, uint64_t bits) {
-  hash = (hash ^ bits) * 0x9e3779b97f4a7c15u;
-  return hash ^ hash >> 29;
-}
-
 uint64_t text_hash(std::string_view text) {
   uint64_t hash = text.size();
-  for (const char c : text) hash = mixed(hash, static_cast<uint8_t>(c));
+  for (const char c : text) hash = mixed_hash(hash, static_cast<uint8_t>(c));
   return hash;
 }
 
@@ -45,7 +41,8 @@ uint32_t StackReader::frame(PickleValue frame) {
   read.function = clean_text(document_.text(*function));
   if (line_)
     if (const auto line = document_.find(frame, *line_)) read.line = document_.integer(*line).value_or(0);
-  const uint64_t hash = mixed(mixed(text_hash(read.file), text_hash(read.function)), static_cast<uint64_t>(read.line));
+  const uint64_t hash =
+      mixed_hash(mixed_hash(text_hash(read.file), text_hash(read.function)), static_cast<uint64_t>(read.line));
   const auto [at, added] = frames_by_hash_.emplace(hash, static_cast<uint32_t>(table_.frames.size()));
   if (added) table_.frames.push_back(std::move(read));
   return known = at->second + 1;
@@ -61,7 +58,7 @@ uint32_t StackReader::stack(PickleValue frames) {
     const uint32_t number = frame(cursor.value());
     if (number == 0) continue;
     read.push_back(number - 1);
-    hash = mixed(hash, number);
+    hash = mixed_hash(hash, number);
   }
   uint32_t number = StackTable::kNone;
   if (!read.empty()) {
