@@ -13,10 +13,11 @@ if [ -z "$format" ]; then
 fi
 
 mapfile -d '' files < <(find src include tests -type f \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0 | sort -z)
-bad=()
-for file in "${files[@]}"; do
-  "$format" --dry-run --Werror "$file" 2>/dev/null || bad+=("$file")
-done
+# One process for many files: loading the program takes longer than reading a file.
+if output=$(printf '%s\0' "${files[@]}" | xargs -0 -P "$(nproc)" -n 32 "$format" --dry-run --Werror 2>&1); then bad=(); else
+  mapfile -t bad < <(sed -n 's/^\([^:]*\):[0-9]*:[0-9]*: error: .*-Wclang-format-violations.*/\1/p' <<< "$output" | sort -u)
+  if [ "${#bad[@]}" -eq 0 ]; then printf '%s\n' "$output"; exit 1; fi
+fi
 echo "${#files[@]} files, ${#bad[@]} not formatted"
 if [ "${#bad[@]}" -gt 0 ]; then
   printf '%s\n' "${bad[@]}"

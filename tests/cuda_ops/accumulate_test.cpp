@@ -1,6 +1,6 @@
 #include "cuda_shim/cuda_harness.h"
 
-namespace headroom {
+namespace headroom::accumulate_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -22,4 +22,4 @@ TEST(CudaZeroFill, ClearsWhateverWasThere) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::accumulate_on_cuda

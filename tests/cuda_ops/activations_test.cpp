@@ -1,7 +1,7 @@
 // GELU and the soft cap.
 #include "cuda_ops/in_place.h"
 
-namespace headroom {
+namespace headroom::activations_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -32,4 +32,4 @@ TEST(CudaSoftcap, AgreesWithTheReference) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::activations_on_cuda

@@ -2,7 +2,7 @@
 
 #include "cuda_ops/random.h"
 
-namespace headroom {
+namespace headroom::adafactor_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -67,4 +67,4 @@ TEST(CudaAdafactor, LeavesOutAStepWhoseNormIsNotFinite) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::adafactor_on_cuda

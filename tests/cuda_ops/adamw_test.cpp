@@ -2,7 +2,7 @@
 
 #include "cuda_ops/random.h"
 
-namespace headroom {
+namespace headroom::adamw_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -83,4 +83,4 @@ TEST(CudaAdamW, NarrowWeightsAgreeWithTheReference) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::adamw_on_cuda

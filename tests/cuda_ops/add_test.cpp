@@ -1,6 +1,6 @@
 #include "cuda_shim/cuda_harness.h"
 
-namespace headroom {
+namespace headroom::add_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -12,4 +12,4 @@ TEST(CudaAdd, AgreesWithTheReference) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::add_on_cuda

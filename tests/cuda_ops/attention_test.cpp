@@ -3,7 +3,7 @@
 #include "cuda_shim/cuda_harness.h"
 #include "ops/attention/kernel_choice.h"
 
-namespace headroom {
+namespace headroom::attention_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -242,4 +242,4 @@ TEST(CudaAttention, AppendsRowsToACache) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::attention_on_cuda

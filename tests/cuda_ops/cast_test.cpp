@@ -2,7 +2,7 @@
 
 #include "cuda_shim/cuda_harness.h"
 
-namespace headroom {
+namespace headroom::cast_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -25,4 +25,4 @@ TEST(CudaCast, WritesIntoStorage) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::cast_on_cuda

@@ -1,7 +1,7 @@
 // Weight-decomposed adapters on a device, against the reference.
 #include "cuda_ops/in_place.h"
 
-namespace headroom {
+namespace headroom::dora_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -79,4 +79,4 @@ TEST(CudaMagnitudeGrad, WorksInPlace) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::dora_on_cuda

@@ -2,7 +2,7 @@
 #include "cuda_ops/random.h"
 #include "ops/draw_labels/shape.h"
 
-namespace headroom {
+namespace headroom::draw_labels_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -59,4 +59,4 @@ TEST(CudaDrawLabels, AgreesWithTheReference) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::draw_labels_on_cuda

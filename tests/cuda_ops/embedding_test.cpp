@@ -1,6 +1,6 @@
 #include "cuda_shim/cuda_harness.h"
 
-namespace headroom {
+namespace headroom::embedding_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -70,4 +70,4 @@ TEST(CudaEmbeddingGrad, AccumulatesOverTrips) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::embedding_on_cuda

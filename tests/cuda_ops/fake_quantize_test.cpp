@@ -2,7 +2,7 @@
 
 #include "cuda_ops/in_place.h"
 
-namespace headroom {
+namespace headroom::fake_quantize_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -49,4 +49,4 @@ TEST(CudaFakeQuantize, TheGradientMayTakeTheCotangentsPlace) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::fake_quantize_on_cuda

@@ -8,7 +8,7 @@
 #include "ops/cuda/capabilities.h"
 #include "ops/cuda/cublaslt.h"
 
-namespace headroom {
+namespace headroom::fp8_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -317,4 +317,4 @@ TEST_F(CudaFp8, OthersStayInBf16) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::fp8_on_cuda

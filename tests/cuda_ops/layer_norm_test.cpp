@@ -1,6 +1,6 @@
 #include "cuda_ops/in_place.h"
 
-namespace headroom {
+namespace headroom::layer_norm_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -76,4 +76,4 @@ TEST(CudaLayerNormGrad, WorksInPlace) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::layer_norm_on_cuda

@@ -2,7 +2,7 @@
 #include "cuda_shim/cuda_harness.h"
 #include "ops/cuda/cublaslt.h"
 
-namespace headroom {
+namespace headroom::linear_cross_entropy_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -320,4 +320,4 @@ TEST_F(CudaLossByLibrary, FallsBackToOurTilesProductByProduct) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::linear_cross_entropy_on_cuda

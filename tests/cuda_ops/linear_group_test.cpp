@@ -1,6 +1,6 @@
 #include "cuda_shim/cuda_harness.h"
 
-namespace headroom {
+namespace headroom::linear_group_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -21,4 +21,4 @@ TEST(CudaLinearGroup, AgreesWithTheReference) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::linear_group_on_cuda

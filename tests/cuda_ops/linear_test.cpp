@@ -3,7 +3,7 @@
 #include "cuda_shim/cuda_harness.h"
 #include "ops/cuda/cublaslt.h"
 
-namespace headroom {
+namespace headroom::linear_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -297,4 +297,4 @@ TEST_F(CudaLinearByLibrary, RoundsAsTheAttributeSays) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::linear_on_cuda

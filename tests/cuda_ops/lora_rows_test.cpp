@@ -1,7 +1,7 @@
 // Adapters in slots on a device: against the reference, and each row against a call with that row alone.
 #include "cuda_shim/cuda_harness.h"
 
-namespace headroom {
+namespace headroom::lora_rows_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -39,4 +39,4 @@ TEST(CudaLoraRows, ARowDoesNotDependOnItsCompany) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::lora_rows_on_cuda

@@ -1,6 +1,6 @@
 #include "cuda_shim/cuda_harness.h"
 
-namespace headroom {
+namespace headroom::moe_balance_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -96,4 +96,4 @@ TEST(CudaMoeBalance, WithoutTokensThereIsNoLoss) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::moe_balance_on_cuda

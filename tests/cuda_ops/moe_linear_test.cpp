@@ -5,7 +5,7 @@
 #include "ops/cuda/capabilities.h"
 #include "ops/moe_linear/cuda_expert.cuh"
 
-namespace headroom {
+namespace headroom::moe_linear_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -217,4 +217,4 @@ TEST(CudaMoeLinear, RowsDoNotDependOnTheirNumber) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::moe_linear_on_cuda

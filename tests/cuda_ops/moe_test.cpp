@@ -1,7 +1,7 @@
 #include "../ops_moe/routing.h"
 #include "cuda_shim/cuda_harness.h"
 
-namespace headroom {
+namespace headroom::moe_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -75,4 +75,4 @@ TEST(CudaMoe, DispatchesAndCombines) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::moe_on_cuda

@@ -2,7 +2,7 @@
 
 #include "cuda_ops/random.h"
 
-namespace headroom {
+namespace headroom::muon_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -43,4 +43,4 @@ TEST(CudaMuon, LeavesOutAStepWhoseNormIsNotFinite) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::muon_on_cuda

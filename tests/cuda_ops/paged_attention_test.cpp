@@ -2,7 +2,7 @@
 #include "cuda_shim/cuda_harness.h"
 #include "ops/paged_attention/cuda_scratch.h"
 
-namespace headroom {
+namespace headroom::paged_attention_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -120,4 +120,4 @@ TEST(CudaPagedAttention, AppendsRowsToTheirSlots) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::paged_attention_on_cuda

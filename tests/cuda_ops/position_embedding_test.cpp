@@ -1,6 +1,6 @@
 #include "cuda_ops/in_place.h"
 
-namespace headroom {
+namespace headroom::position_embedding_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -54,4 +54,4 @@ TEST(CudaPositionEmbeddingGrad, AccumulatesOverTrips) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::position_embedding_on_cuda

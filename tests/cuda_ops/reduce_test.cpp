@@ -3,7 +3,7 @@
 #include "cuda_shim/cuda_harness.h"
 #include "ops/step_scalars.h"
 
-namespace headroom {
+namespace headroom::reduce_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -36,4 +36,4 @@ TEST(CudaClipCoefficient, AgreesWithTheReference) {
 TEST(CudaLossScale, IsTheHostsNumber) { expect_cuda_matches("loss_scale", {hyper(kLossScale, 0.125)}, {}, {0, 0}); }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::reduce_on_cuda

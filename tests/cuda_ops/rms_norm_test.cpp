@@ -1,6 +1,6 @@
 #include "cuda_ops/in_place.h"
 
-namespace headroom {
+namespace headroom::rms_norm_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -122,4 +122,4 @@ TEST(CudaRmsNormGrad, WorksInPlace) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::rms_norm_on_cuda

@@ -1,6 +1,6 @@
 #include "cuda_ops/in_place.h"
 
-namespace headroom {
+namespace headroom::rotary_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -61,4 +61,4 @@ TEST(CudaRopeTable, AgreesWithTheReference) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::rotary_on_cuda

@@ -1,6 +1,6 @@
 #include "cuda_shim/cuda_harness.h"
 
-namespace headroom {
+namespace headroom::rows_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -24,4 +24,4 @@ TEST(CudaRows, OfIds) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::rows_on_cuda

@@ -1,6 +1,6 @@
 #include "cuda_ops/in_place.h"
 
-namespace headroom {
+namespace headroom::scale_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -17,4 +17,4 @@ TEST(CudaScale, WorksInPlace) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::scale_on_cuda

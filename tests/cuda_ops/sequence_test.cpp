@@ -1,6 +1,6 @@
 #include "cuda_shim/cuda_harness.h"
 
-namespace headroom {
+namespace headroom::sequence_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -31,4 +31,4 @@ TEST(CudaSelectRows, AgreesWithTheReference) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::sequence_on_cuda

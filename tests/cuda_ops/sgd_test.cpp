@@ -2,7 +2,7 @@
 
 #include "cuda_ops/random.h"
 
-namespace headroom {
+namespace headroom::sgd_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -53,4 +53,4 @@ TEST(CudaSgd, LeavesOutAStepWhoseNormIsNotFinite) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::sgd_on_cuda

@@ -2,7 +2,7 @@
 
 #include "cuda_shim/cuda_harness.h"
 
-namespace headroom {
+namespace headroom::split_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -39,4 +39,4 @@ TEST(CudaConcat, FillsAbsentPartsWithZeros) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::split_on_cuda

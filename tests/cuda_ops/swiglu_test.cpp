@@ -1,6 +1,6 @@
 #include "cuda_ops/in_place.h"
 
-namespace headroom {
+namespace headroom::swiglu_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -41,4 +41,4 @@ TEST(CudaSwiglu, WorksInPlace) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::swiglu_on_cuda

@@ -4,7 +4,7 @@
 #include "cuda_ops/random.h"
 #include "ops/update/table.h"
 
-namespace headroom {
+namespace headroom::update_on_cuda {
 namespace {
 
 using namespace op_test;
@@ -111,4 +111,4 @@ TEST(CudaUpdate, BlocksAgreeWithTheReference) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::update_on_cuda
