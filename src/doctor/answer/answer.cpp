@@ -15,6 +15,7 @@
 #include "doctor/answer/words.h"
 #include "doctor/config/setting.h"
 #include "doctor/remedies/balance.h"
+#include "doctor/remedies/case_view.h"
 #include "doctor/remedies/figures.h"
 #include "doctor/remedies/log_batch.h"
 #include "doctor/remedies/log_job.h"
@@ -37,7 +38,7 @@ void apply_overrides(const Request& request, Job& job) {
 // with the usual settings.
 Job bare_job(const Request& request, const Case& incident) {
   const std::string_view reinforcement = reinforcement_of(incident.log_text);
-  const Job shown = job_of_log(incident, main_message(incident), reinforcement, read_story(incident.log_text).task);
+  const Job shown = job_of_log(incident, main_message(incident), reinforcement, story_of(incident).task);
   Job job;
   if (incident.quoted) {
     job = shown;
@@ -173,8 +174,8 @@ void doubt_quotation(Case& incident) {
   incident.estimate.reset();
 }
 
-// Puts everything that was read and given into a case.
-Case case_of(const Request& request, const Intake& intake, std::vector<std::string>& notes) {
+// Puts everything that was read into a case.
+Case case_of_inputs(const Intake& intake) {
   Case incident;
   incident.messages = intake.log.messages;
   add_failures(intake, incident);
@@ -183,9 +184,15 @@ Case case_of(const Request& request, const Intake& intake, std::vector<std::stri
   incident.log_text = lower(intake.log.excerpt);
   incident.setup_text = intake.setup;
   take_words(incident);
-  if (!request.torch.empty()) incident.software.torch = parse_version(request.torch);
   if (intake.quoted) incident.quoted = intake.quoted->job;
   incident.job_is_quoted = intake.config_is_quoted;
+  incident.story = read_story(incident.log_text);
+  return incident;
+}
+
+// Adds what was given to the case of the inputs.
+Case case_of(const Request& request, const Intake& intake, Case incident, std::vector<std::string>& notes) {
+  if (!request.torch.empty()) incident.software.torch = parse_version(request.torch);
   if (intake.config)
     incident.job = intake.config->job;
   else if (!intake.unread && (!request.model.empty() || !request.parameters.empty()))
@@ -234,7 +241,8 @@ Answer answer(const Request& request, const Intake& intake) {
   if (intake.config) report.notes = intake.config->notes;
   if (!intake.missing.empty())
     report.give = fmt::format("--config {}: the command in the log names it", intake.missing.front());
-  report.incident = case_of(request, intake, report.notes);
+  const Case inputs = case_of_inputs(intake);
+  report.incident = case_of(request, intake, inputs, report.notes);
   report.ask = ask_for_model(request, incident);
   report.diagnosis = diagnose(incident);
   // Report the error if the unreadable file told nothing else either.
@@ -242,7 +250,7 @@ Answer answer(const Request& request, const Intake& intake) {
     std::rethrow_exception(intake.unread);
   report.questions = deciding_questions(request, incident, report.diagnosis, [&](const Request& other) {
     std::vector<std::string> notes;
-    return diagnose(case_of(other, intake, notes));
+    return diagnose(case_of(other, intake, inputs, notes));
   });
   if (intake.unread) report.notes.push_back(why_unread(intake.unread));
   add_gpus(request, report);

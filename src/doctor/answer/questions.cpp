@@ -109,10 +109,12 @@ std::vector<Question> deciding_questions(const Request& request, const Case& inc
     return estimate(job, shape, gpu, incident.software);
   });
   for (const Fact& fact : kFacts) {
+    if (first.size() == kMost) break;
     if (!fact.open(request, view)) continue;
     Question question = question_of(fact);
     bool fits = false;
     for (const char* end : {fact.small, fact.large}) {
+      if (question.first) break;  // each end costs a diagnosis
       const Diagnosis then = rediagnose(with_answer(request, question, end));
       question.first = question.first || first_remedy(then) != first_remedy(diagnosis);
       fits = fits || said_to_fit(then) != said_to_fit(diagnosis);

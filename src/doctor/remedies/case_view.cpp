@@ -136,6 +136,8 @@ System system_of(const Message& message) {
   return message.framework.starts_with("pytorch") ? System::pytorch_script : System::unknown;
 }
 
+Story story_of(const Case& incident) { return incident.story ? *incident.story : read_story(incident.log_text); }
+
 CaseView::CaseView(const Case& incident, const Estimator& estimator)
     : incident_(incident),
       estimator_(estimator),
@@ -145,7 +147,7 @@ CaseView::CaseView(const Case& incident, const Estimator& estimator)
   log_text_ = incident.log_text + text_of(message_);
   reinforcement_library_ = reinforcement_of(log_text_);
   if (reinforcement_library_.empty()) reinforcement_library_ = reinforcement_of(incident.setup_text);
-  story_ = read_story(incident.log_text);
+  story_ = story_of(incident);
   job_ = incident.job ? *incident.job : job_of_log(incident, message_, reinforcement_library_, story_.task);
   take_plain_inference();
   if (message_) figures_ = figures_of(*message_);

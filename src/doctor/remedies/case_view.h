@@ -118,6 +118,9 @@ class CaseView {
   Style style_ = Style::python;
 };
 
+// What the words of the case's log tell.
+Story story_of(const Case& incident);
+
 // The system that a message's frames or words show, else unknown.
 System system_of(const Message& message);
 

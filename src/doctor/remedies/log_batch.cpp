@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "base/find_text.h"
 #include "doctor/remedies/own_words.h"
 #include "doctor/remedies/told_stage.h"
 #include "doctor/remedies/tried.h"
@@ -48,18 +49,18 @@ bool any_between(std::string_view text, std::initializer_list<std::string_view> 
 // "バッチサイズを1に", "批大小为1".
 bool one_in_other_words(const std::string& log) {
   for (const std::string_view word : {"バッチサイズ", "批大小", "批次大小", "批量大小", "批处理大小"})
-    for (size_t at = log.find(word); at != std::string::npos; at = log.find(word, at + 1))
+    for (size_t at = find_text(log, word); at != std::string_view::npos; at = find_text(log, word, at + 1))
       if (size_behind(log, at + word.size()) == 1) return true;
   for (const std::string_view word : {"batch size is one", "batch size of one", "batch size to one", "batch size one",
                                       "batchsize is one", "batchsize of one", "a batch of one"})
     if (!any_word(log, word).empty()) return true;
   // "batch size as small as just 1"
   for (const std::string_view word : {"batch size as small as", "batch size as low as", "batch size down to"})
-    for (size_t at = log.find(word); at != std::string::npos; at = log.find(word, at + 1))
+    for (size_t at = find_text(log, word); at != std::string_view::npos; at = find_text(log, word, at + 1))
       if (size_behind(log, at + word.size()) == 1) return true;
   // "batch 1, ...", "bs=1", at the end of a clause: a loop counts its batches otherwise.
   for (const std::string_view word : {"batch 1", "batch=1", "bs=1", "bs 1", "batch为1", "batch是1"})
-    for (size_t at = log.find(word); at != std::string::npos; at = log.find(word, at + 1)) {
+    for (size_t at = find_text(log, word); at != std::string_view::npos; at = find_text(log, word, at + 1)) {
       const size_t end = at + word.size();
       const bool ends = end == log.size() || std::string_view(",.\n;").find(log[end]) != std::string_view::npos ||
                         log.compare(end, 3, "，") == 0 || log.compare(end, 3, "。") == 0;

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "base/find_text.h"
 #include "doctor/remedies/case_view.h"
 #include "doctor/remedies/log_batch.h"
 #include "doctor/remedies/told_stage.h"
@@ -13,7 +14,7 @@ namespace {
 template <size_t N>
 bool any_in(const std::string& log, const std::array<std::string_view, N>& words) {
   for (const std::string_view word : words)
-    if (log.find(word) != std::string::npos) return true;
+    if (find_text(log, word) != std::string_view::npos) return true;
   return false;
 }
 
@@ -98,7 +99,7 @@ System shown_system(System log, System quoted) {
 
 System system_of_log(const std::string& log) {
   for (const LogMark& mark : kLogMarks)
-    if (log.find(mark.part) != std::string::npos) return mark.system;
+    if (find_text(log, mark.part) != std::string_view::npos) return mark.system;
   // The bare name, where nothing trains: a training may have a server for its rollouts.
   // Adapters are served too.
   if (any_in(log, kTrainingWords) && !(any_in(log, kServingWords) && !any_in(log, kStrictTraining)))

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/find_text.h"
 #include "doctor/remedies/told_stage.h"
 
 namespace headroom::doctor {
@@ -91,8 +92,9 @@ std::optional<Gpu> gpu_in_words(const std::string& text) {
   size_t longest = 3;  // "t4" would match inside too many words
   for (const Gpu& gpu : known_gpus())
     for (const std::string& name : ways_to_write(gpu.name)) {
-      const size_t at = text.find(name), end = at + name.size();
-      if (name.size() <= longest || at == std::string::npos) continue;
+      if (name.size() <= longest) continue;
+      const size_t at = find_text(text, name), end = at + name.size();
+      if (at == std::string::npos) continue;
       const bool whole = (at == 0 || !in_a_word(text[at - 1])) &&
                          (end == text.size() || !in_a_word(text[end]) || text.compare(end, 3, "gpu") == 0);
       // A different card: "3080 ti", "4060-ti".
@@ -169,7 +171,7 @@ bool several_devices_in_words(const std::string& text) {
   // "8卡", "4张", "2块", "8 x a100"
   for (const std::string_view counted : {"卡", "张", "块", "x a100", "xa100", "x h100", "xh100", "*a100", "x v100",
                                          "*v100", " a100s", "*3090", "*4090", "x3090", "x4090", "x 3090", "x 4090"})
-    for (size_t at = text.find(counted); at != std::string::npos; at = text.find(counted, at + 1)) {
+    for (size_t at = find_text(text, counted); at != std::string::npos; at = find_text(text, counted, at + 1)) {
       size_t end = at;
       if (end > 0 && text[end - 1] == ' ') --end;
       if (end > 0 && text[end - 1] >= '2' && text[end - 1] <= '8' && (end == 1 || !in_a_word(text[end - 2])))

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "base/find_text.h"
 #include "doctor/remedies/told_stage.h"
 
 namespace headroom::doctor {
@@ -220,7 +221,7 @@ std::string as_numeral(double value) {
 
 // Lowers the setting wherever `text` has it. False: the advice is about this setting, which is at its least already.
 bool lower_setting(const LoweredSetting& setting, std::string_view post, std::string& text) {
-  for (size_t at = text.find(setting.name); at != std::string::npos; at = text.find(setting.name, at + 1)) {
+  for (size_t at = find_text(text, setting.name); at != std::string::npos; at = find_text(text, setting.name, at + 1)) {
     const std::optional<size_t> begin = number_at(text, at + setting.name.size(), false);
     if (!begin) continue;
     const Numeral now = numeral_at(text, *begin);

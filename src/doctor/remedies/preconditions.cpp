@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/find_text.h"
 #include "doctor/remedies/program_words.h"
 
 namespace headroom::doctor {
@@ -128,7 +129,7 @@ constexpr Precondition kOfPhrases[] = {
 bool stands_in(std::string_view text, std::string_view phrases) {
   while (!phrases.empty()) {
     const std::string_view phrase = phrases.substr(0, phrases.find('|'));
-    if (text.find(phrase) != std::string_view::npos) return true;
+    if (find_text(text, phrase) != std::string_view::npos) return true;
     phrases.remove_prefix(std::min(phrases.size(), phrase.size() + 1));
   }
   return false;

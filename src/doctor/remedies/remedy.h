@@ -11,6 +11,7 @@
 #include "doctor/messages/message.h"
 #include "doctor/messages/resources.h"
 #include "doctor/model/estimate.h"
+#include "doctor/remedies/told_stage.h"
 
 namespace headroom::doctor {
 
@@ -30,6 +31,7 @@ struct Case {
   std::optional<int64_t> micro_batch;     // stated by the user for a job that does not have it
   // The inputs as text in lower case: the log's start and end, and the configurations.
   std::string log_text, setup_text;
+  std::optional<Story> story;  // what log_text tells, if it has been read (story_of)
 };
 
 struct Cause {
