@@ -12,6 +12,7 @@ std::string arena_json(const ServingPlan& plan, const ArenaState& now) {
   const Json out = {{"state", now.state},
                     {"models", now.models},
                     {"chat_template", now.chat_template},
+                    {"makes_text", !plan.limits.whole_sequences},  // false: an encoder
                     {"max_model_len", plan.limits.positions},
                     {"budget_bytes", plan.plan.budget_bytes},
                     {"planned_peak_bytes", plan.plan.peak_bytes},

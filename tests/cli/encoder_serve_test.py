@@ -114,6 +114,10 @@ class EncoderServe(ProgramTest):
         self.check("masked", "mean")
         self.check("roberta", "mean", first=2)
 
+    def test_the_page_is_told_that_it_makes_no_text(self):
+        with self.serve("bare") as server:
+            self.assertIs(json.loads(server.get("/arena")[1])["makes_text"], False)
+
     def test_pooling_is_as_the_models_file_says(self):
         for pooling, key in (("cls", "pooling_mode_cls_token"), ("mean", "pooling_mode_mean_tokens"), ("last", "pooling_mode_lasttoken")):
             folder = self.root / f"pooled-{pooling}"

@@ -58,7 +58,7 @@ class ServePageTest(ProgramTest):
         status, _, body = self.ask("/arena", key=KEY)
         self.assertEqual(status, 200)
         arena = json.loads(body)
-        self.assertEqual((arena["state"], arena["models"], arena["chat_template"]), ("ready", ["model"], False))
+        self.assertEqual((arena["state"], arena["models"], arena["chat_template"], arena["makes_text"]), ("ready", ["model"], False, True))
         self.assertEqual(sum(region["bytes"] for region in arena["regions"]), arena["planned_peak_bytes"])
         self.assertLessEqual(arena["planned_peak_bytes"], arena["budget_bytes"])
         self.assertEqual((arena["running"], arena["kv_blocks_used"]), (0, 0))

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""The page of a running server in a real browser: it loads, sends, shows the answer, stops, asks for a key, and fits a phone.
+"""The page of a running server in a real browser: it loads, sends, shows the answer, stops, asks for a key, compares lines, and
+fits a phone.
 
 Usage: page_check.py HEADROOM [FOLDER]
-Serves a small model with HEADROOM, once without and once with a chat template and a key, and opens / in a headless Chromium or
+Serves a small model with HEADROOM, once without and once with a chat template and a key, and an encoder, and opens / in a headless Chromium or
 Chrome found on PATH. Screenshots are left in FOLDER if it is given. Prints N passed, N failed; exits 77 if there is no
 browser.
 """
 import json
+import math
 import os
 import re
 import shutil
@@ -182,6 +184,50 @@ def check_chat(browser, server, pictures):
     check("a wrong key is asked for again", wait_for(browser, "!document.getElementById('access').hidden"))
 
 
+ENCODER = {"architectures": ["BertModel"], "model_type": "bert", "vocab_size": 512, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
+           "intermediate_size": 64, "max_position_embeddings": 128, "type_vocab_size": 2, "hidden_act": "gelu", "layer_norm_eps": 1e-12, "pad_token_id": 0}
+SHOWN = "[...document.querySelectorAll('.similarities tr')].slice(1).map(row => [...row.cells].slice(1).map(cell => cell.textContent))"
+
+
+def cosines(url, lines):
+    """What the page should show, from the API's embeddings."""
+    body = json.dumps({"input": lines}).encode()
+    with urllib.request.urlopen(urllib.request.Request(url + "/v1/embeddings", body, {"Content-Type": "application/json"})) as answer:
+        vectors = [each["embedding"] for each in json.load(answer)["data"]]
+    return [[sum(x * y for x, y in zip(a, b)) / math.hypot(*a) / math.hypot(*b) for b in vectors] for a in vectors]
+
+
+def check_comparison(browser, server, pictures):
+    browser.show(1280, 860)
+    browser.load(server.url + "/")
+    check("an encoder compares lines", wait_for(browser, f"{READY} && document.getElementById('mode').value === 'compare'"))
+    offered = browser.value("[...document.getElementById('mode').options].filter(option => !option.disabled).map(option => option.value)")
+    check("it offers nothing else", offered == ["compare"], offered)
+    check("nor settings of drawing", browser.value("document.getElementById('temperature').hidden"))
+    lines = ["The dog runs.", "A cat sleeps <b>here</b>.", "The dog runs."]
+    type_text(browser, "\n".join(["", *lines, " "]))
+    press(browser, "Enter")
+    check("a table of them comes", wait_for(browser, "document.querySelectorAll('.similarities td').length === 9"), browser.value("document.getElementById('problem').textContent"))
+    shown, expected = browser.value(SHOWN), cosines(server.url, lines)
+    check("its figures are the API's", all(abs(float(a) - b) < 0.0051 for row, line in zip(shown, expected) for a, b in zip(row, line)) and shown[0][2] == "1.00", (shown, expected))
+    check("markup in a line is shown as text", browser.value("document.querySelectorAll('#log b').length") == 0)
+    check("a comparison is not part of a conversation", browser.value("turns.length") == 0)
+    if pictures:
+        browser.screenshot(pictures / "comparison-1280.png", {"wide": 1280, "height": 860})
+    type_text(browser, "x\n" * 25)
+    press(browser, "Enter")
+    check("too many lines stay in the field", wait_for(browser, "!document.getElementById('problem').hidden") and browser.value("document.getElementById('text').value.length") == 50)
+    browser.show(390, 844)
+    check("the table fits a phone", browser.value("document.documentElement.scrollWidth <= innerWidth"), browser.value("document.documentElement.scrollWidth"))
+
+
+def make_encoder(program, folder):
+    folder.mkdir()
+    (folder / "encoder.json").write_text(json.dumps(ENCODER))
+    subprocess.run([program, "init", "--config", folder / "encoder.json", "--tokenizer", "bytes", "--output-dir", folder / "model"], check=True, capture_output=True)
+    return folder / "model"
+
+
 def make_model(program, folder):
     """A model that tells stories, or one of its shape with random weights."""
     told = SHARED / "data" / "stories260K"
@@ -211,6 +257,12 @@ def serve_and_check(program, folder, pictures):
         server = Server(program, folder / "chat", folder, "--memory", "64MiB", "--api-key", KEY)
         check_head(server.url)
         check_chat(browser, server, pictures)
+        server.stop()
+        server = Server(program, make_encoder(program, folder / "encoder"), folder, "--memory", "64MiB")
+        seen = len(browser.events)
+        check_comparison(browser, server, pictures)
+        trouble = complaints(browser.events[seen:], server.url)
+        check("no error there either", not trouble, trouble)
         server.stop()
     finally:
         browser.close()

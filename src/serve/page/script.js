@@ -25,6 +25,9 @@ async function ask(path, options = {}) {
   throw new Error(message || 'the server answers with status ' + answer.status);
 }
 
+const post = (path, body) => ask(path, {method: 'POST', body: JSON.stringify(body), signal: running.signal,
+                                        headers: {'Content-Type': 'application/json'}});
+
 function askForKey() {
   if (!byId('access').hidden) return;
   byId('access').hidden = false;
@@ -113,23 +116,29 @@ async function send(text) {
   const body = bodyOf(text);
   const turn = addTurn('assistant', '');
   const figures = {begun, first: 0, pieces: 0, tokens: 0, reason: ''};
-  running = new AbortController();
-  setBusy(true);
-  try {
-    await read(turn, figures, body);
-  } catch (error) {
-    if (error.name === 'AbortError') figures.reason = 'stopped';
-    else showProblem(error.message);
-  }
-  running = null;
-  setBusy(false);
+  if (await run(() => read(turn, figures, body)) === 'stopped') figures.reason = 'stopped';
   finish(turn, figures);
 }
 
+// How the work ended: done, stopped, failed.
+async function run(work) {
+  running = new AbortController();
+  setBusy(true);
+  try {
+    await work();
+    return 'done';
+  } catch (error) {
+    if (error.name === 'AbortError') return 'stopped';
+    showProblem(error.message);
+    return 'failed';
+  } finally {
+    running = null;
+    setBusy(false);
+  }
+}
+
 async function read(turn, figures, body) {
-  const path = body.prompt === undefined ? '/v1/chat/completions' : '/v1/completions';
-  const answer = await ask(path, {method: 'POST', body: JSON.stringify(body), signal: running.signal,
-                                  headers: {'Content-Type': 'application/json'}});
+  const answer = await post(body.prompt === undefined ? '/v1/chat/completions' : '/v1/completions', body);
   let drawing = 0;
   const draw = () => {
     drawing = 0;
@@ -184,7 +193,7 @@ function submit() {
   if (!text.trim() || running) return;
   showProblem('');
   byId('text').value = '';
-  send(text);
+  (byId('mode').value === 'compare' ? compare : send)(text);
 }
 
 byId('composer').addEventListener('submit', event => {
@@ -215,7 +224,9 @@ byId('mode').addEventListener('change', showMode);
 byId('parameters').addEventListener('submit', event => event.preventDefault());
 
 function showMode() {
-  byId('text').placeholder = byId('mode').value === 'text' ? 'Text to continue' : 'Message';
+  const mode = byId('mode').value;
+  byId('text').placeholder = {chat: 'Message', text: 'Text to continue', compare: 'Lines to compare'}[mode];
+  for (const part of document.querySelectorAll('.drawn')) part.hidden = mode === 'compare';
 }
 
 // ---- the server's memory
@@ -309,8 +320,12 @@ function meet(arena) {
   byId('model').textContent = names[0];
   document.title = names[0] + ' · headroom';
   if (!first) return;
-  byId('mode').value = arena.chat_template ? 'chat' : 'text';
-  if (!arena.chat_template) byId('empty').textContent = 'This model has no chat template: each text is continued on its own. Nothing is kept here beyond this page.';
+  byId('mode').value = !arena.makes_text ? 'compare' : arena.chat_template ? 'chat' : 'text';
+  if (!arena.makes_text)
+    for (const option of byId('mode').options) option.disabled = option.value !== 'compare';
+  const why = !arena.makes_text ? 'This model makes embeddings: give some lines, and see how similar they are.'
+              : arena.chat_template ? 'Ask something.' : 'This model has no chat template: each text is continued on its own.';
+  byId('empty').textContent = why + ' Nothing is kept here beyond this page.';
   showMode();
 }
 
@@ -332,6 +347,8 @@ async function look() {
   look.timer = setTimeout(look, document.hidden ? 4000 : pause);
 }
 
-if (matchMedia('(max-width: 46rem)').matches) byId('memory').open = false;
-showMode();
-look();
+function begin() {
+  if (matchMedia('(max-width: 46rem)').matches) byId('memory').open = false;
+  showMode();
+  look();
+}
