@@ -42,6 +42,8 @@ RECORDS = [
     ('compare_fp32_zen4.json', of_comparison, 'the same in fp32 on a Zen 4; profiled before each run'),
     ('compare_bf16_zen4.json', of_comparison, 'the same in bf16-mixed on a Zen 4; profiled before each run'),
     ('compare_lora_zen4.json', of_comparison, 'adapters on a Zen 4; profiled before each run'),
+    ('compare_2048_zen3.json', of_comparison, 'one sequence of 2048 in fp32 on a Zen 3; profiled before each run'),
+    ('compare_bert_zen3.json', of_comparison, 'BERT-base in fp32 on a Zen 3; profiled before each run'),
     ('compare_lora.json', of_comparison, 'adapters at sequence 512; profiled once'),
     ('compare_2048.json', of_comparison, 'one sequence of 2048; profiled once'),
     ('compare_bert.json', of_comparison, 'BERT-base at sequence 128; profiled once'),
