@@ -117,7 +117,11 @@ std::string text_of(const Message* message) {
 
 }  // namespace
 
-std::string_view CaseView::log_says(std::string_view words) const { return first_in(log_text_, words); }
+std::string_view CaseView::log_says(std::string_view words) const {
+  const auto [said, fresh] = said_.try_emplace(words);
+  if (fresh) said->second = first_in(log_text_, words);
+  return said->second;
+}
 std::string_view CaseView::setup_says(std::string_view words) const { return first_in(incident_.setup_text, words); }
 
 System system_of(const Message& message) {

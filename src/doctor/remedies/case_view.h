@@ -1,6 +1,8 @@
 // A case as the rules use it: the job with its defaults, the device, the message, and the saving of a change.
 #pragma once
 
+#include <unordered_map>
+
 #include "doctor/remedies/balance.h"
 #include "doctor/remedies/option_text.h"
 #include "doctor/remedies/remedy.h"
@@ -30,7 +32,7 @@ class CaseView {
   bool phase(std::string_view name) const { return message_ && message_->phase == name; }
   bool in_a_step() const;  // of a training, by its phase
   // The first of the words (in lower case, separated by '|') that is in the log or its message, or in the
-  // configurations. Empty when none is.
+  // configurations. Empty when none is. `words` are literals: they outlive the view.
   std::string_view log_says(std::string_view words) const;
   std::string_view setup_says(std::string_view words) const;
   // Whether the message or the system is one of PyTorch's caching allocator on a device.
@@ -107,6 +109,8 @@ class CaseView {
   const Estimator& estimator_;
   Job job_;
   std::string log_text_;  // includes the message's text and frames
+  // What log_says found, by its words: the rules ask the same several times. For one thread.
+  mutable std::unordered_map<std::string_view, std::string_view> said_;
   std::string_view reinforcement_library_;
   std::string_view inference_;
   OtherProgram other_program_;

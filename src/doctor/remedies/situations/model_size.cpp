@@ -19,10 +19,10 @@ constexpr double kShareOfTraining = 0.85;
 // On one device: the size of a model tells nothing when several devices share the weights.
 bool alone(const CaseView& view) {
   constexpr std::string_view kShared = "tensor_parallel|tensor parallel|device_map|pipeline_parallel|pipeline-parallel";
-  if (several_devices_in_words(view.incident().log_text)) return false;
-  if (posted_shards(view.incident().log_text) > 1 || posted_shards(view.incident().setup_text) > 1) return false;
-  return on_device(view) && !view.sharded() && view.gpus() <= 1 && view.reinforcement_library().empty() &&
-         !speaks_of_diffusion(view) && view.log_says(kShared).empty();
+  if (!on_device(view) || view.sharded() || view.gpus() > 1 || !view.reinforcement_library().empty()) return false;
+  if (speaks_of_diffusion(view) || !view.log_says(kShared).empty()) return false;
+  return !several_devices_in_words(view.incident().log_text) && posted_shards(view.incident().log_text) <= 1 &&
+         posted_shards(view.incident().setup_text) <= 1;
 }
 // A message alone is assumed to be from a training; here the log or a job must say so.
 bool speaks_of_training(const CaseView& view) {
@@ -30,11 +30,11 @@ bool speaks_of_training(const CaseView& view) {
   return view.training() && (view.has_job() || view.story().task == ToldTask::training ||
                              !any_word(view.incident().log_text, kAdapters).empty());
 }
-bool trained_alone(const CaseView& view) { return alone(view) && !view.serving() && speaks_of_training(view); }
-bool predicting_alone(const CaseView& view) { return alone(view) && !view.serving() && !speaks_of_training(view); }
+bool trained_alone(const CaseView& view) { return !view.serving() && alone(view) && speaks_of_training(view); }
+bool predicting_alone(const CaseView& view) { return !view.serving() && alone(view) && !speaks_of_training(view); }
 bool serving_alone(const CaseView& view) {
   const Job& job = view.job();
-  return alone(view) && view.serving() && job.system != System::llama_server && job.parallel.tensor.value_or(1) == 1;
+  return view.serving() && alone(view) && job.system != System::llama_server && job.parallel.tensor.value_or(1) == 1;
 }
 
 std::optional<double> device_bytes(const CaseView& view) {

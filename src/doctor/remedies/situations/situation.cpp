@@ -166,12 +166,13 @@ void drop_other_code(const CaseView& view, std::vector<Seen>& seen) {
 
 // A server's smaller share must still hold its weights.
 std::string below_the_weights(const CaseView& view, const Remedy& remedy) {
-  const std::optional<double> weights = share_of_weights(view);
   const size_t at = remedy.set.find_first_of("0123456789");
   const bool of_the_device = !any_word(remedy.set, "gpu-memory-utilization|gpu_memory_utilization").empty();
-  if (!weights || !of_the_device || at == std::string::npos) return {};
+  if (!of_the_device || at == std::string::npos) return {};
   const double share = std::strtod(remedy.set.c_str() + at, nullptr);
-  if (share <= 0 || share >= 1 || share > *weights) return {};
+  if (share <= 0 || share >= 1) return {};
+  const std::optional<double> weights = share_of_weights(view);
+  if (!weights || share > *weights) return {};
   return fmt::format("the weights alone take {:.2f} of the device", *weights);
 }
 
