@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the Python package as a wheel, installs it into a fresh virtual environment, and runs tests/python there with the
-# program of build/release. Usage: tools/test_wheel.sh    The last line is "N passed, N failed, N skipped". Takes five minutes on 2 cores.
+# program of build/release. Usage: tools/test_wheel.sh    The last line is "N passed, N failed, N skipped". Takes 5 to 20 minutes on 2 cores.
 # Where the tools cannot be installed: "0 passed, 0 failed, 1 skipped".
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
