@@ -115,9 +115,7 @@ def check_text(browser, server, pictures):
     type_text(browser, "Once upon a time")
     press(browser, "Enter")
     check("an answer ends", wait_for(browser, f"!!({LAST} && {LAST}.querySelector('.figures'))"))
-    body = json.dumps({"prompt": "Once upon a time", "max_tokens": 30, "temperature": 0}).encode()
-    with urllib.request.urlopen(urllib.request.Request(server.url + "/v1/completions", body, {"Content-Type": "application/json"})) as answer:
-        told = json.load(answer)
+    told = json.loads(server.post("/v1/completions", prompt="Once upon a time", max_tokens=30, temperature=0)[1])
     expected, count = told["choices"][0]["text"], told["usage"]["completion_tokens"]
     shown = browser.value(f"{LAST}.querySelector('.said').textContent")
     check("it is what the API gives", shown == expected and len(shown) > 20, (shown, expected))
@@ -189,11 +187,9 @@ ENCODER = {"architectures": ["BertModel"], "model_type": "bert", "vocab_size": 5
 SHOWN = "[...document.querySelectorAll('.similarities tr')].slice(1).map(row => [...row.cells].slice(1).map(cell => cell.textContent))"
 
 
-def cosines(url, lines):
+def cosines(server, lines):
     """What the page should show, from the API's embeddings."""
-    body = json.dumps({"input": lines}).encode()
-    with urllib.request.urlopen(urllib.request.Request(url + "/v1/embeddings", body, {"Content-Type": "application/json"})) as answer:
-        vectors = [each["embedding"] for each in json.load(answer)["data"]]
+    vectors = [each["embedding"] for each in json.loads(server.post("/v1/embeddings", input=lines)[1])["data"]]
     return [[sum(x * y for x, y in zip(a, b)) / math.hypot(*a) / math.hypot(*b) for b in vectors] for a in vectors]
 
 
@@ -208,7 +204,7 @@ def check_comparison(browser, server, pictures):
     type_text(browser, "\n".join(["", *lines, " "]))
     press(browser, "Enter")
     check("a table of them comes", wait_for(browser, "document.querySelectorAll('.similarities td').length === 9"), browser.value("document.getElementById('problem').textContent"))
-    shown, expected = browser.value(SHOWN), cosines(server.url, lines)
+    shown, expected = browser.value(SHOWN), cosines(server, lines)
     check("its figures are the API's", all(abs(float(a) - b) < 0.0051 for row, line in zip(shown, expected) for a, b in zip(row, line)) and shown[0][2] == "1.00", (shown, expected))
     check("markup in a line is shown as text", browser.value("document.querySelectorAll('#log b').length") == 0)
     check("a comparison is not part of a conversation", browser.value("turns.length") == 0)

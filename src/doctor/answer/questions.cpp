@@ -114,9 +114,9 @@ std::vector<Question> deciding_questions(const Request& request, const Case& inc
     Question question = question_of(fact);
     bool fits = false;
     for (const char* end : {fact.small, fact.large}) {
-      if (question.first) break;  // each end costs a diagnosis
       const Diagnosis then = rediagnose(with_answer(request, question, end));
-      question.first = question.first || first_remedy(then) != first_remedy(diagnosis);
+      question.first = first_remedy(then) != first_remedy(diagnosis);
+      if (question.first) break;  // each end costs a diagnosis
       fits = fits || said_to_fit(then) != said_to_fit(diagnosis);
     }
     if (question.first || fits) (question.first ? first : fitting).push_back(question);

@@ -5,10 +5,12 @@ const MOST_LINES = 24;  // a table of more is not read
 
 const linesOf = text => text.split('\n').map(line => line.trim()).filter(line => line !== '');
 
-function cosine(a, b) {
-  const sum = (x, y) => x.reduce((total, value, i) => total + value * y[i], 0);
-  const lengths = Math.sqrt(sum(a, a) * sum(b, b));
-  return lengths > 0 ? sum(a, b) / lengths : 0;
+const dot = (a, b) => a.reduce((total, value, i) => total + value * b[i], 0);
+
+// The vector at length 1, which makes a cosine of a product.
+function unit(vector) {
+  const length = Math.sqrt(dot(vector, vector));
+  return length > 0 ? vector.map(value => value / length) : vector;
 }
 
 // How similar each line is to each: a row and a column for each line, darker where more similar.
@@ -20,13 +22,14 @@ function similarities(lines, vectors) {
     cell.scope = scope;
     row.append(cell);
   };
+  const units = vectors.map(unit);
   heading(head, 'col', 'line');
   lines.forEach((_, i) => heading(head, 'col', String(i + 1)));
   lines.forEach((line, i) => {
     const row = body.insertRow();
     heading(row, 'row', (i + 1) + ' ' + line);
-    vectors.forEach((vector, j) => {
-      const value = cosine(vectors[i], vector), cell = row.insertCell();
+    units.forEach((other, j) => {
+      const value = dot(units[i], other), cell = row.insertCell();
       cell.textContent = value.toFixed(2);
       cell.style.backgroundColor = 'rgb(0 114 178 / ' + (0.6 * Math.max(0, value)).toFixed(2) + ')';
       if (i === j) cell.className = 'soft';
