@@ -67,6 +67,22 @@ double flops_of(UpdateFormula formula) {
   return 0;
 }
 
+size_t state_count(UpdateFormula formula) {
+  switch (formula) {
+#define HR_STATES(number, type, flops, ...) \
+  case UpdateFormula::number:               \
+    return std::initializer_list<std::string_view>{__VA_ARGS__}.size();
+    HR_UPDATES(HR_STATES)
+#undef HR_STATES
+  }
+  return 0;
+}
+
+// Inputs that hold the states: in blocks, codes and their scales.
+size_t state_tensors(const UpdateRow& row, UpdateFormula formula) {
+  return (row.in_blocks ? 2 : 1) * state_count(formula);
+}
+
 class UpdateOp final : public Op {
  public:
   explicit UpdateOp(const UpdateRow& row) : row_(row) {}
@@ -93,7 +109,7 @@ class UpdateOp final : public Op {
     flag(name(), attrs, "decay");
     HR_CHECK(!attrs.has("rate") || (attrs.real("rate") > 0 && attrs.real("rate") < kMostRate), "{}: rate is {}", name(),
              attrs.real("rate"));
-    const UpdatePlan plan(name(), attrs);
+    const UpdatePlan plan(row_, attrs);
     require_inputs(name(), inputs.subspan(std::min<size_t>(1, inputs.size())), plan.clip(), plan.clip() + 1);
     const Type& w = inputs[UpdateOpInputs::weight];
     require_float(name(), "the weight", w, 0);
@@ -117,17 +133,17 @@ class UpdateOp final : public Op {
   }
 
   std::vector<Alias> aliases(const Attrs& attrs, int inputs) const override {
-    const UpdatePlan plan(name(), attrs);
+    const int tensors = static_cast<int>(state_tensors(row_, row_.formula(attrs)));
     std::vector<Alias> aliases{{0, UpdateOpInputs::weight, true}};
-    for (int i = 0; i < static_cast<int>(plan.tensors); ++i)
-      aliases.push_back({i + 1, i + UpdateOpInputs::states, true});
-    if (inputs > static_cast<int>(plan.clip()) + 1) aliases.push_back({static_cast<int>(plan.copy), inputs - 1, true});
+    for (int i = 0; i < tensors; ++i) aliases.push_back({i + 1, i + UpdateOpInputs::states, true});
+    const int whole = UpdateOpInputs::states + tensors + 2;  // hyper and clip
+    if (inputs > whole) aliases.push_back({1 + tensors, inputs - 1, true});
     return aliases;
   }
 
   // Per element: the gradient is read, states and weight are read and written, and the copy is written.
   Work work(const OpCall& call) const override {
-    const UpdatePlan plan(name(), call.attrs);
+    const UpdatePlan plan(row_, call.attrs);
     const double elements = static_cast<double>(element_count(call.inputs[UpdateOpInputs::weight].dims));
     const int64_t copy = call.outputs.size() > plan.copy ? 2 : 0;
     const int64_t states = (plan.in_blocks ? 2 : 8) * static_cast<int64_t>(plan.states);
@@ -188,18 +204,19 @@ std::vector<std::string_view> states_of(UpdateFormula formula) {
   return {};
 }
 
-UpdatePlan::UpdatePlan(std::string_view op, const Attrs& attrs)
-    : formula(update_row(op).formula(attrs)),
+UpdatePlan::UpdatePlan(std::string_view op, const Attrs& attrs) : UpdatePlan(update_row(op), attrs) {}
+
+UpdatePlan::UpdatePlan(const UpdateRow& row, const Attrs& attrs)
+    : formula(row.formula(attrs)),
       decay(attrs.integer("decay") != 0),
       rate(attrs.has("rate") ? attrs.real("rate") : 1),
       tensor(static_cast<uint64_t>(attrs.integer("tensor"))),
-      states(states_of(formula).size()),
-      in_blocks(update_row(op).in_blocks),
-      tensors(in_blocks ? 2 * states : states),
+      states(state_count(formula)),
+      in_blocks(row.in_blocks),
+      tensors(state_tensors(row, formula)),
       hyper(UpdateOpInputs::states + tensors),
       copy(1 + tensors) {
-  const std::vector<UpdateNumber>& numbers = update_row(op).numbers;
-  for (size_t i = 0; i < numbers.size(); ++i) number[i] = attrs.real(numbers[i].name);
+  for (size_t i = 0; i < row.numbers.size(); ++i) number[i] = attrs.real(row.numbers[i].name);
 }
 
 UpdatePlan::UpdatePlan(const KernelSpec& spec) : UpdatePlan(spec.op, spec.attrs) {

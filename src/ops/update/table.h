@@ -60,6 +60,7 @@ struct UpdatePlan {
   size_t copy = 1;                        // index among the outputs, if the call has that many
 
   UpdatePlan(std::string_view op, const Attrs& attrs);
+  UpdatePlan(const UpdateRow& row, const Attrs& attrs);
   explicit UpdatePlan(const KernelSpec& spec);
   size_t clip() const { return hyper + 1; }
   UpdateStep step(const float* hyper) const;
