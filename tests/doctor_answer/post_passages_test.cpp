@@ -25,6 +25,13 @@ TEST(PostPassages, ABlockOfYaml) {
             wanted);
 }
 
+TEST(PostPassages, AListOverSeveralLinesBelongsToItsDocument) {
+  const std::string document =
+      "model: a/b\nfiles: [\n  one.bin,\n  two.bin,\n]\nparts:\n  - {\n    x: 1\n  }\nbatch: 2\n";
+  EXPECT_EQ(texts_of("```yaml\n" + document + "```\n"), Texts{document});
+  EXPECT_EQ(texts_of("model: a/b\nbatch: 2\nfiles: [\nIt never ends.\n"), Texts{"model: a/b\nbatch: 2\nfiles: [\n"});
+}
+
 TEST(PostPassages, LinesKeepTheirNumbers) {
   const std::vector<Passage> passages = configuration_passages("one\ntwo\n```\na: 1\nb: 2\n```\n");
   ASSERT_EQ(passages.size(), 1U);

@@ -154,6 +154,16 @@ bool opens_block(std::string_view line) {
   return text.ends_with("|") || text.ends_with(">") || text.ends_with("|-") || text.ends_with(">-");
 }
 
+// "key: [", "- {": a list or map in brackets, which may go on over several lines.
+bool opens_flow(std::string_view line) {
+  std::string_view value = trimmed(line);
+  if (is_item(line)) value = trimmed(value.substr(1));
+  const auto in_brackets = [&] { return value.starts_with('[') || value.starts_with('{'); };
+  if (const size_t colon = value.find(": "); !in_brackets() && colon != std::string_view::npos)
+    value = trimmed(value.substr(colon + 1));
+  return in_brackets();
+}
+
 class PassageFinder {
  public:
   explicit PassageFinder(std::string_view post) : lines_(lines_of_post(post)), taken_(lines_.size(), false) {}
@@ -231,6 +241,14 @@ class PassageFinder {
     return end;
   }
 
+  // The line after the brackets that a document's value opens in `at`; at + 1 where there are none, or no end.
+  size_t end_of_flow(size_t at) const {
+    const std::string_view line = lines_[at].text;
+    if (!opens_flow(line)) return at + 1;
+    const size_t end = end_of_brackets(at, line.find_first_of("[{"));
+    return end > at && lines_[end - 1].block == block_ ? end : at + 1;
+  }
+
   // Whether the line goes on with the document whose keys stand at `indent`.
   bool of_document(size_t at, size_t indent, bool in_text) const {
     const std::string_view line = lines_[at].text;
@@ -248,11 +266,12 @@ class PassageFinder {
     block_ = lines_[at].block;
     bool cut = false, in_text = false;
     std::string text;
-    size_t end = at, last = at, length = 0, keys = 0;
-    for (; end < lines_.size() && of_document(end, indent, in_text); ++end) {
+    size_t end = at, last = at, length = 0, keys = 0, flow = at;  // flow: where an open list or map ends
+    for (; end < lines_.size() && (end < flow || of_document(end, indent, in_text)); ++end) {
       const std::string_view line = lines_[end].text;
       const bool elision = is_elision(line), blank = trimmed(line).empty();
       cut = cut || elision;
+      if (end >= flow) flow = end_of_flow(end);
       if (is_key(line)) in_text = opens_block(line);
       keys += is_key(line) ? 1 : 0;
       text += (elision || blank ? "" : std::string(line.substr(std::min(indent, indentation(line))))) + "\n";
