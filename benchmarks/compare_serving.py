@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """`headroom serve` beside other servers on one CPU: completed streams a second and peak memory, all inside the same memory cgroup.
 
-Usage: compare_serving.py HEADROOM_BINARY --memory 3GiB [--openvino-python PYTHON] [--vllm-python PYTHON] [--llama-server PROGRAM]
-       [--model qwen2.5-0.5b] [--weights bf16|q8_0] [--rounds 3]
+Usage: compare_serving.py HEADROOM_BINARY --memory 3GiB [--openvino-python PYTHON] [--vllm-python PYTHON] [--llama-server PROGRAM |
+       --llama-python PYTHON] [--model qwen2.5-0.5b] [--weights bf16|q8_0] [--rounds 3]
 A model with random weights answers the same requests on every side: token ids as prompts, lengths drawn once, answers of a fixed
 length (end-of-text tokens ignored), greedy, --streams of them under way at once, the next as soon as one ends.
   headroom   its server, --memory as budget; `headroom bench-serve` beside it asks.
   vLLM       its OpenAI server, with a pool of 1 GiB; the same client.
   llama.cpp  its llama-server with the GGUF that `headroom quantize` writes, a slot of the same context per stream, without its cache of
-             prompts on the host; the same client.
+             prompts on the host; the same client. --llama-python runs the same server out of PyPI's xllamacpp (serving_peer_llama.py).
   OpenVINO   GenAI's ContinuousBatchingPipeline, called in its own process without HTTP (serving_peer_openvino.py): it saves a client's work.
 With --weights q8_0 headroom and llama.cpp serve the same GGUF of 8-bit blocks; the others have none.
 Every side starts in a cgroup of --limit bytes (what the slowest starter needs; a budget is headroom's own bound, the peers' is the
@@ -49,7 +49,9 @@ def arguments():
     parser.add_argument('--limit', type=int, default=6 * GIB, help='of every cgroup, bytes')
     parser.add_argument('--openvino-python')
     parser.add_argument('--vllm-python')
-    parser.add_argument('--llama-server')
+    llama = parser.add_mutually_exclusive_group()
+    llama.add_argument('--llama-server')
+    llama.add_argument('--llama-python')
     parser.add_argument('--weights', choices=('bf16', 'q8_0'), default='bf16')
     parser.add_argument('--requests', type=int, default=48)
     parser.add_argument('--streams', type=int, default=16)
@@ -124,7 +126,7 @@ class Comparison:
         data = os.path.join(self.options.shared, 'data')
         task.run([self.options.binary, 'init', '--config', os.path.join(data, 'models', self.options.model, 'config.json'), '--tokenizer',
                   os.path.join(data, 'tokenizers', self.options.tokenizer, 'tokenizer.json'), '--dtype', 'bfloat16', '--output-dir', self.model])
-        if self.options.llama_server or self.options.weights != 'bf16':
+        if self.llama() or self.options.weights != 'bf16':
             task.run([self.options.binary, 'quantize', '--model', self.model, '--weights', self.options.weights, '--output-dir', self.gguf])
         draw = random.Random(0)
         with open(self.rows, 'w', encoding='utf-8') as out:
@@ -139,7 +141,7 @@ class Comparison:
             found['OpenVINO GenAI'] = self.run_openvino
         if self.options.vllm_python:
             found['vLLM'] = self.run_vllm
-        if self.options.llama_server:
+        if self.llama():
             found['llama.cpp'] = self.run_llama
         return found
 
@@ -154,8 +156,14 @@ class Comparison:
                                 self.options.streams, '--no-enable-prefix-caching', '--port', self.options.port],
                                {'VLLM_CPU_KVCACHE_SPACE': '1', 'HF_HUB_OFFLINE': '1', 'VLLM_NO_USAGE_STATS': '1'})
 
+    def llama(self):
+        """The command of llama.cpp's server, [] where it takes no part."""
+        if self.options.llama_python:
+            return [self.options.llama_python, os.path.join(HERE, 'serving_peer_llama.py')]
+        return [self.options.llama_server] if self.options.llama_server else []
+
     def run_llama(self):
-        return self.run_server([self.options.llama_server, '--model', os.path.join(self.gguf, 'model.gguf'), '--threads', self.options.threads,
+        return self.run_server(self.llama() + ['--model', os.path.join(self.gguf, 'model.gguf'), '--threads', self.options.threads,
                                 '--parallel', self.options.streams, '--ctx-size', CONTEXT * self.options.streams, '--cache-ram', 0,
                                 '--host', '127.0.0.1', '--port', self.options.port])
 
