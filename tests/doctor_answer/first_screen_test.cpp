@@ -146,6 +146,39 @@ TEST(FirstScreen, ALengthThatFailedIsNotExceeded) {
   expect_none_of(text, {"utilization 0.80", "utilization 0.7"});
 }
 
+TEST(FirstScreen, ATitleIsNotTheMessage) {
+  const std::string text = first_screen(
+      "CUDA out of memory. Tried to allocate 150.00 GiB\n\nThe video network stops with\nRuntimeError: CUDA out of "
+      "memory. Tried to allocate 150.00 GiB (GPU 0; 23.70 GiB total capacity; 9.40 GiB already allocated; 12.00 GiB "
+      "free; 9.60 GiB reserved in total by PyTorch) If reserved memory is >> allocated memory try setting "
+      "max_split_size_mb to avoid fragmentation.");
+  expect_on(text, "12.00 GiB free of 23.70 GiB");
+  expect_on(text, "xformers");
+  expect_none_of(text, {"expandable_segments", "empty_cache", "different messages"});
+}
+
+TEST(FirstScreen, LlamaCppTakesOneRequestAtATime) {
+  const std::string text = first_screen(
+      "llama.cpp stops\nggml_new_tensor_impl: not enough space in the context's memory pool (needed 900000000, "
+      "available 805306368)");
+  expect_on(text, "-b 128");
+  expect_none_of(text, {"--parallel"});
+}
+
+TEST(FirstScreen, AStyleTransferHasNeitherBatchNorEightBits) {
+  const std::string text = first_screen(
+      "th neural_style.lua -gpu 0 -style_image a.jpg\ncuda runtime error (2) : out of "
+      "memory at cutorch/lib/THC/generic/THCStorage.cu:66");
+  expect_on(text, "-image_size 256");
+  expect_none_of(text, {"batch_size", "bitsandbytes", "8 bits"});
+}
+
+TEST(FirstScreen, ALayerForPositionsMakesNoEmbeddings) {
+  const std::string text =
+      first_screen("CUDA out of memory, in net/positional_embedding.py, for a cloud of many points");
+  expect_none_of(text, {"a program that only predicts"});
+}
+
 TEST(FirstScreen, SmallImagesAreNotMadeLarger) {
   const std::string text = first_screen(
       "My classifier takes images of 64x64.\nRuntimeError: CUDA out of memory. Tried to allocate 40.00 GiB (GPU 0; "

@@ -44,6 +44,21 @@ TEST(Surroundings, PrefixesOnEveryLine) {
   }
 }
 
+// A title, or a summary at the end, that repeats how the message begins.
+TEST(Surroundings, TheFullerOfTwoIsKept) {
+  const std::string full = kWrapped[0] + " " + kWrapped[1] + " " + kWrapped[2];
+  const std::string begun = "CUDA out of memory. Tried to allocate 2.22 GiB";
+  const std::string frames = "Traceback (most recent call last):\n  File \"run.py\", line 9, in <module>\n    net(x)\n";
+  expect_figures(begun + "\n\nMy network stops with\n" + full + "\n", "title");
+  expect_figures(full + "\nIn short:\n" + begun + "\n", "summary");
+  const LogReport report = scan_log(full + "\n\nOnce more:\n" + frames + "RuntimeError: " + begun + "\n");
+  ASSERT_EQ(report.messages.size(), 1u);
+  EXPECT_EQ(report.messages[0].repeats, 2);
+  EXPECT_EQ(report.messages[0].frames.size(), 1u) << "those of the shorter one";
+  EXPECT_EQ(scan_log("CUDA out of memory. Tried to allocate 3.00 GiB\n\n" + full + "\n").messages.size(), 2u)
+      << "another request";
+}
+
 TEST(Surroundings, WordsTornInAShortLog) {
   std::string text;
   for (const std::string& line : kWrapped) text += line + " ";

@@ -83,6 +83,62 @@ TEST(Compared, AScriptOfADiffusionModelHasNoTokenizerToCut) {
   EXPECT_THAT(expect_remedy(diagnosis, "optimizer-8bit").set, HasSubstr("--use_8bit_adam"));
 }
 
+Diagnosis of_tensorflow(const std::string& log) {
+  Case incident;
+  Message message;
+  message.framework = "tensorflow";
+  message.format = "tf_oom";
+  message.phase = "unknown";
+  incident.messages.push_back(message);
+  incident.log_text = log;
+  return diagnose(incident);
+}
+size_t place_of(const Diagnosis& diagnosis, std::string_view name) {
+  size_t at = 0;
+  while (at < diagnosis.remedies.size() && diagnosis.remedies[at].name != name) ++at;
+  return at;
+}
+
+// Whether it trains or predicts, a program of TensorFlow has little beside its batch.
+TEST(Compared, TheBatchOfTensorflowComesEarly) {
+  for (const char* log :
+       {"keras, out of memory in model.predict of my segmentation\n", "oom when allocating tensor, inference graph\n",
+        "resource exhausted: oom when allocating tensor. keras training of a u-net\n"}) {
+    const Diagnosis diagnosis = of_tensorflow(log);
+    EXPECT_LT(place_of(diagnosis, "micro-batch"), 2u) << log;
+    EXPECT_THAT(expect_remedy(diagnosis, "micro-batch").set, HasSubstr("model.fit(")) << log;
+    for (const Remedy& remedy : diagnosis.remedies) EXPECT_EQ(remedy.set.find("DataLoader"), std::string::npos) << log;
+  }
+}
+
+TEST(Compared, ARowIsLeftOfTwo) {
+  const Diagnosis two = of_tensorflow("keras runs out of memory when training, even with batch_size=2\n");
+  EXPECT_LT(place_of(two, "micro-batch"), 2u);
+  EXPECT_THAT(expect_remedy(two, "micro-batch").set, HasSubstr("batch_size=1)"));
+  const Diagnosis one = of_tensorflow("keras runs out of memory when training, even with batch_size=1\n");
+  EXPECT_GE(place_of(one, "micro-batch"), 2u);
+  const Diagnosis torch = of_words("my network trains with batch_size=2 and gets cuda out of memory\n");
+  EXPECT_THAT(expect_remedy(torch, "micro-batch").set, HasSubstr("batch_size=1)"));
+  const Diagnosis many = of_words("my network trains with batch_size=32 and gets cuda out of memory\n");
+  EXPECT_THAT(expect_remedy(many, "micro-batch").set, HasSubstr("half"));
+}
+
+TEST(Compared, MaskRcnnOfKerasHasItsOwnBatch) {
+  const Diagnosis diagnosis = of_tensorflow("keras, node mrcnn_class_conv1: oom when allocating tensor\n");
+  EXPECT_THAT(diagnosis.remedies[0].set, HasSubstr("IMAGES_PER_GPU = 1"));
+  EXPECT_THAT(diagnosis.remedies[1].set, HasSubstr("IMAGE_MAX_DIM"));
+  const Diagnosis one = of_tensorflow("mask_rcnn, images_per_gpu = 1: oom when allocating tensor\n");
+  EXPECT_EQ(remedy_of(one, "micro-batch"), nullptr);
+}
+
+TEST(Compared, WhatIsInUseIsNotOfferedFirst) {
+  const Diagnosis used =
+      of_words("inference of flow on photographs: cuda out of memory. i use torch.no_grad() around the model\n");
+  EXPECT_GE(place_of(used, "no-grad"), 3u);
+  const Diagnosis asked = of_words("inference of flow on photographs: cuda out of memory. should i use no_grad?\n");
+  EXPECT_LT(place_of(asked, "no-grad"), 3u);
+}
+
 // torch.compile came with PyTorch 2.
 TEST(Compared, AMessageOfPyTorch1IsNotCompiled) {
   for (const char* format : {"torch1_cached", "torch1_reserved"})

@@ -115,6 +115,71 @@ TEST(Situations, OneInputBeyondTheDeviceIsNoMatterOfTheBatch) {
   EXPECT_EQ(diagnosis.remedies[0].name, "input-size");
 }
 
+TEST(Situations, AttentionOfAnImageBeyondTheDevice) {
+  for (const char* log : {"our video model stops at the first frames\n", "a transformer for large photographs\n",
+                          "cross attention over all pixels of an image\n"}) {
+    const Diagnosis diagnosis = diagnose(message_case(cuda_message(180, 12, 11, 0.1, 24), log));
+    EXPECT_NE(cause_of(diagnosis, "attention_beyond_the_device"), nullptr) << log;
+    EXPECT_EQ(diagnosis.remedies[0].name, "input-size");
+    EXPECT_EQ(diagnosis.remedies[1].name, "flash-attention");
+    EXPECT_EQ(remedy_of(diagnosis, "expandable-segments"), nullptr);
+  }
+  const Case enlarged = message_case(cuda_message(180, 12, 11, 0.1, 24), "esrgan, thanks for your attention\n");
+  EXPECT_FALSE(seen_in(enlarged, "attention_beyond_the_device"));
+  EXPECT_FALSE(
+      seen_in(message_case(cuda_message(30, 12, 11, 0.1, 24), "a video model\n"), "attention_beyond_the_device"));
+}
+
+// PyTorch's own message ends with words about reserved memory.
+TEST(Situations, ReservedMemoryIsAPersonsWord) {
+  Message message = cuda_message(0, 0, 0, 0, 0);
+  for (auto* field : {&message.requested_bytes, &message.allocated_bytes, &message.reserved_bytes,
+                      &message.reserved_unallocated_bytes, &message.capacity_bytes, &message.process_bytes})
+    field->reset();
+  EXPECT_TRUE(seen_in(message_case(message, "out of memory while half of it is only reserved\n"), "reserved_in_words"));
+  EXPECT_FALSE(seen_in(message_case(message,
+                                    "out of memory; 2 gib reserved in total by pytorch) if reserved memory is >> "
+                                    "allocated memory try setting max_split_size_mb to avoid fragmentation\n"),
+                       "reserved_in_words"));
+  message.requested_bytes = gib(300);
+  message.capacity_bytes = gib(24);
+  for (const char* name : {"reserved_in_words", "fragments_by_the_log"})
+    EXPECT_FALSE(seen_in(message_case(message, "it is reserved, perhaps memory fragmentation\n"), name)) << name;
+}
+
+TEST(Situations, ARecordingThatIsOnlyReadIsCut) {
+  for (const char* log : {"i transcribe an audio file of two hours\n", "inference on one long recording\n",
+                          "a pretrained speech model, the demo gets a talk of 50 minutes\n"}) {
+    const Diagnosis read = diagnose(message_case(cuda_message(40, 3, 6, 0.1, 16), log));
+    EXPECT_NE(cause_of(read, "recording_read_whole"), nullptr) << log;
+    EXPECT_THAT(read.remedies[0].set, HasSubstr("in pieces"));
+    EXPECT_EQ(read.remedies[1].name, "flash-attention");
+    EXPECT_EQ(remedy_of(read, "length-buckets"), nullptr) << log;
+  }
+  const Case trained = message_case(cuda_message(40, 3, 6, 0.1, 16), "training on audio, then a demo of inference\n");
+  EXPECT_TRUE(seen_in(trained, "request_of_recordings"));
+  EXPECT_FALSE(seen_in(trained, "recording_read_whole"));
+}
+
+// That torchvision is installed says nothing of the inputs.
+TEST(Situations, AnInstallationIsNoImage) {
+  const auto with = [](const std::string& log) { return message_case(cuda_message(0.3, 0.1, 9, 0.2, 11), log); };
+  EXPECT_FALSE(seen_in(with("pip install torch torchvision torchaudio; a speech synthesis trains\n"), "large_images"));
+  EXPECT_TRUE(seen_in(with("from torchvision import models\n"), "large_images"));
+  const Diagnosis speech = diagnose(with("pip install torch torchvision torchaudio; a speech synthesis trains\n"));
+  EXPECT_THAT(expect_remedy(speech, "input-size").set, HasSubstr("shorter recordings"));
+  EXPECT_EQ(expect_remedy(speech, "input-size").effect.find("images"), std::string::npos);
+  EXPECT_THAT(expect_remedy(diagnose(with("wav2lip trains on faces\n")), "input-size").set, HasSubstr("crop"));
+}
+
+TEST(Situations, ASmallDeviceInAForwardPassIsFilledByItsBatch) {
+  Message message = cuda_message(0.02, 0.016, 1.55, 0.08, 1.96);
+  message.phase = "forward";
+  const Diagnosis diagnosis = diagnose(message_case(message));
+  EXPECT_EQ(cause_of(diagnosis, "small_device"), nullptr);
+  EXPECT_EQ(diagnosis.remedies[0].name, "micro-batch");
+}
+
 TEST(Situations, MoreThanTheDeviceIsLentByTheHost) {
   EXPECT_TRUE(seen_in(message_case(cuda_message(0.06, 0, 22.4, 0.1, 8)), "beyond_the_device"));
   EXPECT_FALSE(seen_in(message_case(cuda_message(0.06, 0, 7.4, 0.1, 8)), "beyond_the_device"));

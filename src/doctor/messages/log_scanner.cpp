@@ -197,12 +197,27 @@ class LogScanner::State {
       ++known.repeats;
       return;
     }
+    if (joins_its_title(message)) return;
     if (!report_.messages.empty() && continues(report_.messages.back(), message)) return;
     if (report_.messages.size() >= kMessages) {
       ++report_.messages_dropped;
     } else {
       report_.messages.push_back(std::move(message));
     }
+  }
+
+  // Of a message and a shorter one of the same failure only the fuller is kept. True: that is the one known before.
+  bool joins_its_title(Message& message) {
+    const auto known = std::find_if(report_.messages.begin(), report_.messages.end(),
+                                    [&](const Message& each) { return one_is_fuller(each, message); });
+    if (known == report_.messages.end()) return false;
+    if (only_requests(message)) {
+      take_shorter(*known, message);
+      return true;
+    }
+    take_shorter(message, *known);
+    report_.messages.erase(known);
+    return false;
   }
 
   const WordScan& filter_;

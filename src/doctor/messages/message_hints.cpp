@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace headroom::doctor {
 
@@ -33,6 +34,25 @@ bool same_message(const Message& a, const Message& b) {
                     m.kv_tokens_wanted, m.kv_tokens_available, m.phase);
   };
   return figures(a) == figures(b);
+}
+
+bool only_requests(const Message& m) {
+  const bool more = m.capacity_bytes || m.allocated_bytes || m.reserved_bytes || m.reserved_unallocated_bytes ||
+                    m.free_bytes || m.process_bytes || m.process_limit_bytes || !m.other_processes.empty();
+  return m.requested_bytes && !more;
+}
+
+bool one_is_fuller(const Message& a, const Message& b) {
+  return a.requested_bytes && a.requested_bytes == b.requested_bytes && a.framework == b.framework &&
+         a.rank == b.rank && only_requests(a) != only_requests(b);
+}
+
+void take_shorter(Message& fuller, Message& shorter) {
+  fuller.repeats += shorter.repeats;
+  if (fuller.frames.empty()) fuller.frames = std::move(shorter.frames);
+  if (fuller.phase != "unknown") return;
+  fuller.phase = std::move(shorter.phase);
+  fuller.phase_evidence = std::move(shorter.phase_evidence);
 }
 
 bool continues(Message& known, const Message& next) {

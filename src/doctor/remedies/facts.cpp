@@ -107,6 +107,8 @@ FactShown shown_pytorch_2(const CaseView& view) {
 std::string_view other_framework(const CaseView& view) {
   if (view.has_job()) return {};
   if (!view.other_program().name.empty()) return view.other_program().name;
+  constexpr std::string_view kNeverInPyTorch = "tensorflow|jax|paddle|mlx";  // CuPy and ONNX Runtime may work beside it
+  if (view.foreign_framework() && !any_word(kNeverInPyTorch, view.framework()).empty()) return view.framework();
   return named_framework(view.incident().log_text, view.incident().setup_text);
 }
 

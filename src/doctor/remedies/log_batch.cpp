@@ -7,6 +7,7 @@
 
 #include "base/find_text.h"
 #include "doctor/remedies/own_words.h"
+#include "doctor/remedies/posted_numbers.h"
 #include "doctor/remedies/told_stage.h"
 #include "doctor/remedies/tried.h"
 
@@ -166,6 +167,11 @@ bool batch_of_one(const std::string& whole) {
     stated = stated || rows == 1;
   }
   return stated;
+}
+
+std::optional<int64_t> rows_of_the_post(const std::string& whole) {
+  if (batch_of_one(whole)) return 1;
+  return posted_value(of_the_person(whole, false), "batch_size|batchsize|bach_size|train_batch_size|images_per_gpu");
 }
 
 bool smaller_batch_failed(const std::string& whole) {

@@ -55,6 +55,7 @@ constexpr LoweredSetting kLoweredSettings[] = {
     {"per_device_train_batch_size", "per_device_train_batch_size"},
     {"--train_batch_size", "train_batch_size"},
     {"--batch_size", "batch_size"},
+    {"IMAGES_PER_GPU", "images_per_gpu"},
     {"--max_length", "max_length", 128},
     {"max_duration", "max_duration"},
     {"points_per_batch", "points_per_batch"},

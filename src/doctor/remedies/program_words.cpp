@@ -61,9 +61,11 @@ bool speaks_of_pytorch(std::string_view text) {
 }
 
 std::string_view speech_word(std::string_view log) {
-  return any_word(log,
-                  "max_duration|max-duration|sampling rate|sample rate|audio|speech|utterance|recording|wav$|fbank|"
-                  "wenet|icefall|espnet|rnn-t|音频|语音|录音|采样率|音声|slice较长");
+  return any_word(
+      log,
+      "max_duration|max-duration|sampling rate|sample rate|audio|speech|gigaspeech|librispeech|wenetspeech|ljspeech|"
+      "aishell|utterance|recording|wav$|fbank|"
+      "wenet|icefall|espnet|rnn-t|音频|语音|录音|采样率|音声|slice较长");
 }
 
 bool prints_torch_1(std::string_view log) {

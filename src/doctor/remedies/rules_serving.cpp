@@ -136,7 +136,9 @@ void max_model_len(const CaseView& s, Findings& findings) {
 
 void max_sequences(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
-  const int64_t now = s.job().serving.max_sequences.value_or(job_defaults(s.job()).max_sequences.value.value_or(256));
+  const int64_t unstated = s.job().system == System::llama_server ? 1 : 256;
+  const int64_t usual = job_defaults(s.job()).max_sequences.value.value_or(unstated);
+  const int64_t now = s.job().serving.max_sequences.value_or(usual);
   if (now <= 8) return;
   const int64_t count = std::max<int64_t>(8, now / 4);
   offer_gain(

@@ -99,6 +99,17 @@ bool says_attempted(std::string_view sentence) {
   return any_word(without_words(sentence, kNotWell), kWentWellThen).empty();
 }
 
+// Something that is on or off, and that the sentence says is on: where memory ran out it did not help.
+bool says_in_use(std::string_view sentence, std::string_view technique) {
+  constexpr std::string_view kOnOrOff = "no-grad|empty-cache|checkpointing|mixed-precision";
+  constexpr std::string_view kUses =
+      "i use$|i used$|i am using|i'm using|we use$|we used$|we are using|i thought that using|i thought using|i "
+      "wrapped|"
+      "使用了|用了|を使って";
+  if (any_word(kOnOrOff, technique).empty() || any_word(sentence, kUses).empty()) return false;
+  return any_word(sentence, kAsked).empty() && any_word(sentence, kWentWellThen).empty();
+}
+
 bool says_in_vain(std::string_view sentence) { return !any_word(sentence, kInVain).empty(); }
 
 bool says_not_the_matter(std::string_view sentence, std::string_view words) {
@@ -156,7 +167,7 @@ bool tried_in_vain(std::string_view log, std::string_view technique) {
     if (tried.technique != technique || any_word(log, tried.words).empty()) continue;
     return each_with_answer(log, [&](std::string_view sentence, bool vain_behind) {
       if (sentence.find("file \"") != std::string_view::npos || any_word(sentence, tried.words).empty()) return false;
-      return vain_behind || says_in_vain(sentence) || says_attempted(sentence) ||
+      return vain_behind || says_in_vain(sentence) || says_in_use(sentence, technique) || says_attempted(sentence) ||
              says_not_the_matter(sentence, tried.words);
     });
   }

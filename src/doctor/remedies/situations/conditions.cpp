@@ -71,7 +71,9 @@ bool speaks_of_images(const CaseView& view) {
       "detectron|"
       "mmdet|mmseg|vision|-vl|llava|internvl|minicpm-v|vlm$|multimodal|imgsz|img_size|voxel|point "
       "cloud|图像|图片|图文|多模态|分辨率|视频|画像|動画|解像度";
-  constexpr std::string_view kOthers = "docker image|container image|base image|segmentation fault";
+  constexpr std::string_view kOthers =
+      "docker image|container image|base image|segmentation fault|pytorch torchvision|torch torchvision|torchvision "
+      "torchaudio|torchvision=";
   if (speaks_of_diffusion(view)) return true;
   return !any_word(without_words(without_words(view.incident().log_text, kOthers), kResolved), kImages).empty() ||
          !any_word(view.incident().setup_text, kImages).empty();
@@ -79,6 +81,12 @@ bool speaks_of_images(const CaseView& view) {
 
 bool images_alone(const CaseView& view) {
   return speaks_of_images(view) && !speaks_of_texts(view) && speech_word(view.incident().log_text).empty();
+}
+
+bool asks_beyond_the_device(const CaseView& view) {
+  const MessageFigures& f = view.figures();
+  const std::optional<int64_t> device = f.capacity ? f.capacity : view.balance().limit;
+  return f.requested && device && *f.requested > *device;
 }
 
 bool speaks_of_prediction(const CaseView& view) {

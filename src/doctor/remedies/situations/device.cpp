@@ -28,7 +28,8 @@ bool unknown_prediction(const CaseView& view) {
          !speaks_of_diffusion(view);
 }
 bool untried_pieces(const CaseView& view) {
-  return on_device(view) && !tried_in_vain(view.incident().log_text, "expandable-segments");
+  return on_device(view) && !asks_beyond_the_device(view) &&
+         !tried_in_vain(view.incident().log_text, "expandable-segments");
 }
 bool any_device(const CaseView& view) { return view.pool() == Pool::device; }
 bool of_any_framework(const CaseView& view) {
@@ -80,8 +81,10 @@ Evidence beyond_capacity(const CaseView& view) {
 }
 
 // On a small device even a few small tensors do not fit: weights, gradients and states fill it.
+// Where it failed in a forward pass, the layers' results fill it as well, and the batch decides about those.
 Evidence small_device(const CaseView& view) {
   const MessageFigures& f = view.figures();
+  if (view.phase("forward")) return {};
   if (!f.capacity || *f.capacity > 5 * kGiB / 2 || !f.requested || *f.requested > *f.capacity / 32) return {};
   if (f.free.value_or(0) > *f.capacity / 8) return {};
   return {0.78, fmt::format("{} of {} asked", figure(*f.requested), figure(*f.capacity))};
@@ -172,16 +175,18 @@ Evidence idle_and_full(const CaseView& view) {
 // The word that says that it predicts; without one, the situation is not named.
 std::string_view prediction_word(const CaseView& view) {
   if (!view.inference_word().empty()) return view.inference_word();
-  // "prompts the error" tells of no prompt.
+  // "prompts the error" tells of no prompt, and a layer for positions or tokens of no program that makes embeddings.
   const std::string log = without_words(view.incident().log_text,
-                                        "prompts the|prompts an|prompts error|prompts out|prompts cuda|prompts that");
+                                        "prompts the|prompts an|prompts error|prompts out|prompts cuda|prompts that|"
+                                        "_embedding|positional embedding|position embedding|nn.embedding|embedding.py|"
+                                        "embeddings.py|embedding layer");
   const std::string_view told = view.story().at(ToldStage::prediction);
   if (!told.empty() && log.find(told) != std::string::npos) return view.story().at(ToldStage::prediction);
   if (!view.story().at(ToldStage::evaluation).empty()) return view.story().at(ToldStage::evaluation);
   constexpr std::string_view kWords =
       "inference|infer$|infer.|predict|demo|generat|test.py|eval|detect|推理|预测|测试|生成|识别|部署|推論|予測|"
       "chat|server|embedding|encode|sampl|render|convert|translat|segment|ocr";
-  const std::string_view word = any_word(view.incident().log_text, kWords);
+  const std::string_view word = any_word(log, kWords);
   return word.empty() ? any_word(view.incident().setup_text, kWords) : word;
 }
 Evidence only_predicts(const CaseView& view) {
@@ -308,6 +313,15 @@ constexpr Situation kSituations[] = {
       {"input-size"},
       {"grow-on-demand"},
       {"end-other-processes", "nvidia-smi: an earlier run may still hold the device; end it by its number"}}},
+    {"mask_rcnn_of_keras",
+     "Mask R-CNN for Keras takes IMAGES_PER_GPU images at a time, and hundreds of regions of each: its configuration "
+     "class holds both",
+     with_tensorflow,
+     {{log, 0.87, "mrcnn|mask_rcnn|mask-rcnn|mask rcnn|maskrcnn"}},
+     {{"micro-batch", "IMAGES_PER_GPU = 1 in the Config class (2 unless stated; GPU_COUNT times it is the batch)"},
+      {"input-size", "smaller images: IMAGE_MIN_DIM = 512, IMAGE_MAX_DIM = 512 (multiples of 64)"},
+      {"smaller-model",
+       "BACKBONE = \"resnet50\", fewer regions: TRAIN_ROIS_PER_IMAGE = 100, to predict DETECTION_MAX_INSTANCES = 50"}}},
     {"jax_preallocates",
      "JAX takes three quarters of the device at its start, whatever it needs",
      with_jax,

@@ -111,13 +111,18 @@ bool library_alone(const CaseView& view) {
 // Memory that PyTorch reserves but does not use, described in words without figures.
 Evidence reserved_in_words(const CaseView& view) {
   if (view.figures().allocated || view.figures().reserved) return {};
+  // The program's words, with which its own message ends.
+  constexpr std::string_view kOfTheMessage =
+      "reserved in total by|reserved by pytorch but|if reserved memory is|if reserved but unallocated memory is";
   const std::string_view word = any_word(
-      view.incident().log_text,
+      without_words(view.incident().log_text, kOfTheMessage),
       "reserve|予約しているメモリ|予約|キャッシュしている|reserved but unallocated|reserved memory|cached memory|"
       "caching allocator|预留|保留的显存|缓存的显存");
   return word.empty() ? Evidence{} : Evidence{0.87, quoted(word)};
 }
-bool reserves(const CaseView& view) { return on_device(view) && !view.serving() && unknown_program(view); }
+bool reserves(const CaseView& view) {
+  return on_device(view) && !view.serving() && unknown_program(view) && !asks_beyond_the_device(view);
+}
 
 // It ran before an upgrade and fails since.
 bool of_any_program(const CaseView& view) { return !view.has_job() && view.pool() != Pool::shared_memory; }
@@ -163,6 +168,19 @@ Evidence worked_before_an_upgrade(const CaseView& view) {
 bool of_recordings(const CaseView& view) {
   return on_device(view) && !view.serving() && unknown_program(view) && !speech_word(view.incident().log_text).empty();
 }
+// By its words the program reads recordings, and nothing is trained.
+bool only_reads_recordings(const CaseView& view) {
+  constexpr std::string_view kElsewhere = "pretrained|pre-trained|trained model|fine-tuned|预训练|訓練済み|学習済み";
+  constexpr std::string_view kTrains = "train|finetun|fine-tun|epoch|backward|optimizer|loss|训练|微调|学習|訓練";
+  constexpr std::string_view kReads =
+      "transcri|diariz|inference|infer$|infer.|subtitle|long audio|long file|long recording|web "
+      "ui|webui|demo|推理|转写|"
+      "转录|长音频|字幕|文字起こし|推論";
+  if (!of_recordings(view) || view.in_a_step() || view.story().task == ToldTask::training) return false;
+  const std::string& log = view.incident().log_text;
+  return any_word(without_words(log, kElsewhere), kTrains).empty() && !any_word(log, kReads).empty();
+}
+bool of_batches_of_recordings(const CaseView& view) { return of_recordings(view) && !only_reads_recordings(view); }
 Evidence one_request_of_recordings(const CaseView& view) {
   const MessageFigures& f = view.figures();
   if (!f.requested || !f.capacity || *f.requested <= *f.capacity * 9 / 10) return {};
@@ -259,11 +277,28 @@ constexpr Situation kSituations[] = {
      worked_before_an_upgrade},
     {"request_of_recordings",
      "one text or recording that is far too long sets the size of its whole batch, whatever its duration",
-     of_recordings,
+     of_batches_of_recordings,
      {},
      {{"find-sample", "print the lengths of each batch: leave out the longest utterances and transcripts, or cut them"},
       {"sequence-length", "a smaller max_duration: half of it; utterances and texts beyond a length left out"},
       {"length-buckets", "batches by length, so that one outlier is not joined with many"}},
+     one_request_of_recordings},
+    {"recording_read_whole",
+     "the recording goes through the network in one piece: the scores of its attention grow with the square of its "
+     "length",
+     only_reads_recordings,
+     {},
+     {{"input-size",
+       "the recording in pieces: cut at its pauses into some minutes each (pipeline: chunk_length_s=30), one after "
+       "another"},
+      {"flash-attention",
+       "attention that never holds all scores: from_pretrained(..., attn_implementation=\"sdpa\"), or "
+       "\"flash_attention_2\""},
+      {"half-inference",
+       "16 bits where it runs in 32: from_pretrained(..., torch_dtype=torch.bfloat16)",
+       {},
+       System::unknown,
+       "bfloat16|bf16|float16|fp16"}},
      one_request_of_recordings},
 };
 

@@ -12,11 +12,25 @@ namespace {
 
 using enum Sign::In;
 
+// One request of twice the device and more, in a program that has attention: scores of all pixels or frames with all.
+Evidence scores_beyond_the_device(const CaseView& view) {
+  constexpr std::string_view kAttends = "attention|attn|transformer|diffus|latent|video|frames|视频|注意力|動画|拡散";
+  constexpr std::string_view kOfPeople = "your attention|pay attention|any attention|attention:";
+  const MessageFigures& f = view.figures();
+  if (!f.requested || !f.capacity || *f.requested < 2 * *f.capacity || speaks_of_texts(view)) return {};
+  if (!speech_word(view.incident().log_text).empty() && !speaks_of_images(view)) return {};
+  const std::string_view word = any_word(without_words(view.incident().log_text, kOfPeople), kAttends);
+  if (word.empty()) return {};
+  return {0.955, fmt::format("one request of {} on a device of {}, and `{}` in the log", figure(*f.requested),
+                             figure(*f.capacity), word)};
+}
+
 // One request of a whole device or more.
 Evidence beyond_the_device(const CaseView& view) {
   const MessageFigures& f = view.figures();
   const std::optional<int64_t> device = f.capacity ? f.capacity : view.balance().limit;
   if (!f.requested || !device || *f.requested <= *device * 9 / 10 || *device <= 0) return {};
+  if (scores_beyond_the_device(view).weight > 0) return {};
   return {0.95, fmt::format("one request of {} on a device of {}", figure(*f.requested), figure(*device))};
 }
 
@@ -77,6 +91,14 @@ Evidence size_is_told(const CaseView& view) {
     return told.weight > 0;
   });
   return told;
+}
+
+// Code or frames of torchvision; that it is installed, as it is beside PyTorch everywhere, says nothing of the inputs.
+Evidence uses_torchvision(const CaseView& view) {
+  const std::string_view used = view.log_says(
+      "torchvision/|torchvision\\|torchvision.models|torchvision.transforms|torchvision.datasets|"
+      "torchvision.ops|torchvision.utils|import torchvision|from torchvision");
+  return used.empty() ? Evidence{} : Evidence{0.77, fmt::format("`{}` in the log", used)};
 }
 
 // A network that upscales images and is not itself being trained.
@@ -157,6 +179,18 @@ constexpr Situation kSituations[] = {
       {"find-sample"},
       {"flash-attention"}},
      beyond_the_device},
+    {"attention_beyond_the_device",
+     "one request is many times the device: usually the scores of all pixels, frames or tokens with all others, which "
+     "grow with the square of the input",
+     predicting_on_device,
+     {},
+     {{"input-size",
+       "a smaller image or crop, fewer frames at a time, tiles: half of it takes a quarter of the scores"},
+      {"flash-attention",
+       "attention that never holds all scores: xformers (memory_efficient_attention), or "
+       "F.scaled_dot_product_attention of torch >= 2 (attn_implementation=\"sdpa\"), FlashAttention"},
+      {"micro-batch", "fewer images, frames or prompts at a time"}},
+     scores_beyond_the_device},
     {"one_large_tensor",
      "one tensor is wanted that takes a large part of the device: whole inputs, attention scores, or outputs joined "
      "over an evaluation",
@@ -244,7 +278,8 @@ constexpr Situation kSituations[] = {
     {"image_enlarged_at_once",
      "the whole image is enlarged at once: every layer works at full resolution",
      enlarging,
-     {{either, 0.86, "esrgan|upscal|swinir|super-resolution|superresolution|super_resolution|gfpgan|stablesr|超分"}},
+     {{either, 0.86,
+       "esrgan|upscal|swinir|super-resolution|superresolution|super_resolution|super resolution|gfpgan|stablesr|超分"}},
      {{"input-size", "in tiles: --tile 400 (Real-ESRGAN), Tiled VAE, a smaller tile size; or a smaller image"},
       {"half-inference", "16 bits: model.half() (Real-ESRGAN: without --fp32)"},
       {"no-grad", "with torch.no_grad(): around it"}}},
@@ -276,8 +311,9 @@ constexpr Situation kSituations[] = {
      unknown_program_on_device,
      {{log, 0.77,
        "conv2d|conv3d|conv_transpose|unet|resnet|vgg|deeplab|segmentation|efficientnet|densenet|yolo|mask_rcnn|"
-       "faster_rcnn|upsample|interpolate|max_pool|batch_norm|torchvision|mmdet|mmseg|detectron|nnunet|voxel"}},
-     {{"micro-batch"}, {"input-size"}, {"no-grad"}}},
+       "faster_rcnn|upsample|interpolate|max_pool|batch_norm|mmdet|mmseg|detectron|nnunet|voxel"}},
+     {{"micro-batch"}, {"input-size"}, {"no-grad"}},
+     uses_torchvision},
     {"size_of_the_inputs",
      "what the layers keep grows with the area of an image, the frames of a video, the points of a cloud, and with how "
      "many go through at once",

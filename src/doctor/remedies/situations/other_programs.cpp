@@ -40,7 +40,9 @@ bool by_colmap_itself(const CaseView& view) {
 Evidence by_mxnet(const CaseView& view) { return by_program(view, "mxnet"); }
 Evidence by_theano(const CaseView& view) { return by_program(view, "theano"); }
 // Any script in Lua: one that is known has options of its own.
+constexpr std::string_view kStyles = "neural_style|neural-style|style transfer|style_transfer|deepdream|deep dream";
 Evidence by_torch7(const CaseView& view) {
+  if (!view.log_says(kStyles).empty()) return {};
   Evidence shown = by_program(view, "torch7");
   if (shown.weight > 0) shown.weight = 0.86;
   return shown;
@@ -150,7 +152,7 @@ constexpr Situation kSituations[] = {
     {"style_transfer",
      "the whole image goes through the network, and all its layers are kept for the gradient to the pixels",
      any_device,
-     {{log, 0.89, "neural_style|neural-style|style transfer|style_transfer|deepdream|deep dream"}},
+     {{log, 0.89, kStyles}},
      {{"input-size", "-image_size 256 (or half of what it is)"},
       {"optimizer-8bit", "-optimizer adam instead of lbfgs, -backend cudnn"},
       {"on-cpu", "-gpu -1 (cpu): slow"}}},

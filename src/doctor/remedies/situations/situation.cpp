@@ -21,7 +21,7 @@ namespace {
 // Each further piece of advice is this much weaker than the one before.
 constexpr double kStep = 0.05;
 // What somebody has tried already weighs so much less.
-constexpr double kTried = 0.3;
+constexpr double kTried = 0.3, kTriedInPart = 0.08;
 
 Evidence evidence_of(const Situation& situation, const CaseView& view) {
   if (!situation.possible(view)) return {};
@@ -210,11 +210,37 @@ bool meant_for(const Advice& advice, const CaseView& view) {
 
 // Of texts the input's size is their length.
 constexpr std::string_view kShorterTexts = "shorter texts: half of max_length (max_seq_length)";
+bool translates(const CaseView& view) {
+  constexpr std::string_view kTranslates =
+      "-sourcelang|--source-lang|-src_vocab|opennmt|seq2seq|machine translation|neural translation|机器翻译|機械翻訳";
+  return !view.log_says(kTranslates).empty() && !speaks_of_images(view);
+}
 bool of_texts(const CaseView& view, const Advice& advice) {
-  if (advice.technique != "input-size" || !speaks_of_texts(view)) return false;
+  if (advice.technique != "input-size" || !(speaks_of_texts(view) || translates(view))) return false;
   constexpr std::string_view kNoImages =
       "text|token|prompt|length|context|answer|histor|segment|clip|slice|record|audio|chunk|piece|duration";
   return advice.set.empty() || (!speaks_of_images(view) && any_word(advice.set, kNoImages).empty());
+}
+// Of recordings, their duration. Advice with words of its own knows what the inputs are.
+constexpr std::string_view kShorterRecordings =
+    "shorter recordings: cut into clips, those beyond a length left out (half of the longest)";
+bool of_recordings(const CaseView& view, const Advice& advice) {
+  constexpr std::string_view kFaces = "wav2lip|lip sync|lip-sync|lipsync|talking head|talking face|说话人脸|数字人";
+  return advice.technique == "input-size" && advice.set.empty() && !view.foreign_framework() &&
+         !speaks_of_images(view) && view.log_says(kFaces).empty() && !speech_word(view.incident().log_text).empty();
+}
+
+// Half of two rows is one.
+void name_one_row(const CaseView& view, Findings& findings) {
+  if (rows_of_the_post(view.incident().log_text) != 2) return;
+  for (Remedy& remedy : findings.remedies) {
+    if (remedy.name != "micro-batch" || !remedy.changes.empty()) continue;
+    for (const std::string_view half : {"<half>", "half of it"})
+      for (size_t at = remedy.set.find(half); at != std::string::npos; at = remedy.set.find(half, at)) {
+        remedy.set.replace(at, half.size(), "1");
+        remedy.settings.clear();
+      }
+  }
 }
 
 // Steps of an optimizer are named where something shows a training, not where it is only assumed, nor beside words
@@ -233,11 +259,13 @@ void name_no_steps(const CaseView& view, Findings& findings) {
 
 std::string_view words_of(const Advice& advice, const CaseView& view) {
   if (of_texts(view, advice)) return kShorterTexts;
-  const bool batch = advice.technique == "micro-batch" && advice.set.empty() && unknown_program(view);
+  if (of_recordings(view, advice)) return kShorterRecordings;
+  const bool batch = advice.technique == "micro-batch" && advice.set.empty() && unknown_program(view) &&
+                     !view.foreign_framework();  // each has words of its own (rules_frameworks.cpp)
   if (batch && (speaks_of_prediction(view) || view.story().task == ToldTask::prediction))
     return "a smaller batch: DataLoader(..., batch_size=<half>)";  // without steps of an optimizer
   // The older scripts of LitGPT and others add up micro-batches to batch_size.
-  if (batch && posted_value(view.incident().log_text, "micro_batch_size").value_or(0) > 1 && !view.foreign_framework())
+  if (batch && posted_value(view.incident().log_text, "micro_batch_size").value_or(0) > 1)
     return "micro_batch_size = <half>: it is what runs at once (batch_size is the sum of several)";
   return advice.set;
 }
@@ -246,6 +274,15 @@ bool tried_before(const CaseView& view, std::string_view technique) {
   const std::string& log = view.incident().log_text;
   if (technique == "micro-batch" || technique == "auto-batch") return smaller_batch_failed(log);
   return tried_in_vain(log, technique);
+}
+
+// A program of TensorFlow or another framework has little beside its batch: where a few rows failed, one is still the
+// next step.
+bool one_row_is_left(const CaseView& view, std::string_view technique) {
+  constexpr int64_t kFew = 4;
+  if (technique != "micro-batch" || !view.foreign_framework()) return false;
+  const int64_t rows = rows_of_the_post(view.incident().log_text).value_or(1);
+  return rows > 1 && rows <= kFew;
 }
 
 // The techniques of advice and remedies that somebody has tried in vain, by the log.
@@ -283,8 +320,12 @@ void take(const CaseView& view, const Situation& situation, const Advice& advice
   constexpr std::string_view kOfImages = "image|resolution|crop|pixel|frame|photo|--img|patch|tile|scale|width";
   if (advice.technique == "input-size" && any_word(known->set, kOfImages).empty())
     known->effect = "shorter inputs: less is seen at once";
-  if (known->set != advice.set) known->effect = technique("sequence-length").effect;  // the text is about text length
+  if (of_texts(view, advice)) known->effect = technique("sequence-length").effect;  // the text is about text length
   known->needs = technique(advice.technique).needs;  // not what the system's own option would need
+  if (advice.technique == "optimizer-8bit" && known->set.find('8') == std::string::npos) {
+    known->effect = "another optimizer: the result differs a little";
+    known->needs.clear();
+  }
   known->settings.clear();
   known->changes.clear();
 }
@@ -325,7 +366,8 @@ void advise(const CaseView& view, const std::vector<Seen>& seen, Findings& findi
       if (!meant_for(advice, view)) continue;
       if (std::find(given.begin(), given.end(), advice.technique) != given.end()) continue;
       double evidence = one.evidence.weight - kStep * static_cast<double>(given.size());
-      if (in_vain.contains(of_texts(view, advice) ? "sequence-length" : advice.technique)) evidence -= kTried;
+      if (in_vain.contains(of_texts(view, advice) ? "sequence-length" : advice.technique))
+        evidence -= one_row_is_left(view, advice.technique) ? kTriedInPart : kTried;
       if (elsewhere && one.evidence.weight < kTold && of_the_step(advice.technique)) evidence -= kTried;
       take(view, *one.situation, advice, evidence, findings);
       given.push_back(advice.technique);
@@ -333,14 +375,15 @@ void advise(const CaseView& view, const std::vector<Seen>& seen, Findings& findi
   }
   for (Remedy& remedy : findings.remedies) {
     remedy.attempted = in_vain.contains(remedy.set == kShorterTexts ? "sequence-length" : remedy.name);
-    remedy.tried =
-        remedy.attempted && (remedy.name != "micro-batch" || smallest_batch_failed(view.incident().log_text));
+    remedy.tried = remedy.attempted && !one_row_is_left(view, remedy.name) &&
+                   (remedy.name != "micro-batch" || smallest_batch_failed(view.incident().log_text));
   }
   keep_own_spelling(view, findings);
   keep_options_of_diffusion(seen, findings);
   const Facts facts(view, seen);
   check_preconditions(facts, findings);
   name_no_steps(view, findings);
+  name_one_row(view, findings);
   drop_unshown_pytorch(view, findings);
   compare_numbers(view, findings);
   check_preconditions(facts, findings);  // of the words that have changed

@@ -64,7 +64,8 @@ constexpr Situation kSituations[] = {
      "the longest recording of a batch sets the length of all: a few long ones decide, whatever the average",
      trained_on_speech,
      {{either, 0.84,
-       "espnet|nemo_asr|quartznet|jasper|citrinet|conformer_ctc|funasr|speechbrain|wenet|wav2vec|audiototext|fbank"}},
+       "gigaspeech|librispeech|wenetspeech|aishell|espnet|nemo_asr|quartznet|jasper|citrinet|conformer_ctc|funasr|"
+       "speechbrain|wenet|wav2vec|audiototext|fbank"}},
      {{"sequence-length",
        "leave long recordings out: max_duration: 16.7 (NeMo, beside the manifest), or slice them into shorter clips"},
       {"micro-batch", "half of batch_size (ESPnet: batch_bins)"},
