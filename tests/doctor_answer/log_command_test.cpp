@@ -43,6 +43,15 @@ TEST(LogCommand, ALineThatSomebodyTyped) {
     EXPECT_THAT(command_in_log(prose), IsEmpty()) << prose;
 }
 
+TEST(LogCommand, ACommentOfAFileExplainsIt) {
+  EXPECT_THAT(
+      command_in_log("# Trains on two devices. Start it with\n#   tune run --nproc_per_node 2 a --config b\nx: 1\n"),
+      IsEmpty());
+  EXPECT_THAT(command_in_log("# cd work\n# python train.py --bf16\n"), ElementsAre("python", "train.py", "--bf16"));
+  EXPECT_THAT(command_in_log("# OMP_NUM_THREADS=2 python train.py --bf16\n"),
+              ElementsAre("OMP_NUM_THREADS=2", "python", "train.py", "--bf16"));
+}
+
 TEST(LogCommand, NothingElse) {
   EXPECT_THAT(command_in_log("loss: ['a', 'b'] Namespace(lr=0.1)"), IsEmpty());
   EXPECT_THAT(command_in_log("args: Namespace(gpu_memory_utilization=0.9, model='cut"), IsEmpty());

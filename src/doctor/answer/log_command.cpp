@@ -117,12 +117,26 @@ std::string joined_line(const std::string& log, size_t& at) {
   return line;
 }
 
+bool behind_hash(const std::string& line) {
+  const size_t begin = line.find_first_not_of(" \t");
+  return begin != std::string::npos && line[begin] == '#';
+}
+// "# Run this file on 2 GPUs with:" of a configuration. What is typed at a root's prompt begins with a small letter, or
+// with a variable.
+bool is_sentence_behind_hash(const std::string& line) {
+  const size_t begin = line.find_first_not_of(" #\t"), end = std::min(line.find(' ', begin), line.size());
+  return behind_hash(line) && begin != std::string::npos && std::isupper(static_cast<unsigned char>(line[begin])) &&
+         line.substr(begin, end - begin).find('=') == std::string::npos;
+}
+
 // The first line that is a typed command, with or without a prompt.
 std::vector<std::string> typed_command(const std::string& log) {
+  bool comment = false;  // of several lines: its commands explain the file
   for (size_t at = 0; at < log.size();) {
     const std::string line = joined_line(log, at);
+    comment = behind_hash(line) && (comment || is_sentence_behind_hash(line));
     size_t begin = line.find_first_not_of(" $>!#%+\t");
-    if (begin == std::string::npos || line.size() >= kLongestArguments) continue;
+    if (comment || begin == std::string::npos || line.size() >= kLongestArguments) continue;
     std::vector<std::string> words;
     while (begin < line.size()) words.push_back(next_word(line, begin));
     if (is_command(words)) return words;
