@@ -84,6 +84,14 @@ TEST(PostPassages, AnotherRunIsLeftOut) {
   EXPECT_EQ(texts_of("On our workstation\n" + block + "It does not work.\n").size(), 1U);
 }
 
+TEST(PostPassages, TheCommentThatHeadsAFileIsNoIntroduction) {
+  const std::string document = "model: a/b\nbatch: 2\n",
+                    header = "# Trains an adapter.\n#\n# Made for\n# one device: it works best there.\n\n";
+  EXPECT_EQ(texts_of("Mine:\n```yaml\n" + header + document + "```\n"), Texts{document});
+  EXPECT_EQ(texts_of("```yaml\n# this one works:\n" + document + "```\n"), Texts{});
+  EXPECT_EQ(texts_of("A friend recommended\n```yaml\n" + header + document + "```\n"), Texts{});
+}
+
 TEST(PostPassages, DiffsAndTracebacksAreLeftOut) {
   EXPECT_EQ(texts_of("```diff\n base: a\n-batch: 4\n+batch: 2\n lr: 1\n rows: 3\n```\n"), Texts{});
   EXPECT_EQ(texts_of("Traceback (most recent call last):\n  File \"a.py\", line 3, in <module>\n"

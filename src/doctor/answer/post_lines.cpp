@@ -60,10 +60,25 @@ void mark_tracebacks(std::vector<PostLine>& lines) {
   }
 }
 
+// Where the comment that heads a quoted file begins, if it ends before `begin`; else `begin`. A line or two are the
+// person's own remark.
+size_t before_header(const std::vector<PostLine>& lines, size_t begin) {
+  constexpr int kLeast = 3;
+  size_t at = begin;
+  int comments = 0;
+  for (; at > 0 && lines[at - 1].block == lines[begin].block; --at) {
+    const std::string_view text = trimmed(lines[at - 1].text);
+    if (!text.empty() && !text.starts_with('#')) break;
+    comments += text.empty() ? 0 : 1;
+  }
+  return comments >= kLeast ? at : begin;
+}
+
 // The nearest lines of prose before `begin`: at most two.
 std::string prose_before(const std::vector<PostLine>& lines, size_t begin) {
   constexpr int kMost = 2;
   std::string prose;
+  begin = before_header(lines, begin);
   for (int found = 0; begin-- > 0 && found < kMost;) {
     const PostLine& line = lines[begin];
     if (line.fence || trimmed(line.text).empty()) {
