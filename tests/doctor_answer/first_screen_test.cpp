@@ -263,5 +263,107 @@ TEST(FirstScreen, WhereAServerFailedIsSaidOnlyIfItIsShown) {
   expect_none_of(first_screen("vllm: CUDA out of memory"), {"outside the KV cache"});
 }
 
+// A traceback in a quote is the asker's own; what it failed in is told by its last line.
+TEST(FirstScreen, AValidationHasABatchOfItsOwn) {
+  const std::string frames =
+      "> Traceback (most recent call last):\n>   File \"run.py\", line 9, in train\n>     loss = "
+      "self.validate(batches)\n"
+      "> RuntimeError: CUDA error: out of memory\n";
+  const std::string own = first_screen("My network stops every hour\n\n" + frames);
+  expect_on(own, "in eval");
+  expect_none_of(own, {"gradient_checkpointing", "accumulation"});
+  const std::string translator =
+      first_screen("Out of memory at validation time\n\npython OpenNMT-py/train.py -batch_size 12\n\n" + frames);
+  expect_on(translator, "-valid_batch_size");
+  expect_none_of(translator, {"gradient_checkpointing", "no_grad", "DataLoader"});
+}
+
+TEST(FirstScreen, AnInferenceScriptIsAFile) {
+  const std::string text = first_screen(
+      "CUDA out of memory while training a vocoder on 8 GB. Batch size is 1 already, and a smaller segment_size did "
+      "not "
+      "help. I do not see how to train with fp16, only an option in inference scripts.");
+  expect_none_of(text, {"no_grad", "a backward pass that never comes", "for evaluation"});
+  expect_on(text, "fewer layers");
+  expect_on(text, "16 bits");
+  expect_on(first_screen("CUDA out of memory in inference, my own loop over the images"), "no_grad");
+}
+
+TEST(FirstScreen, WeightsThatLoadHaveNoDataLoader) {
+  const std::string server = first_screen("python server.py --chat\nLoading my-6b, takes a minute\nKilled");
+  expect_none_of(server, {"DataLoader", "batch_size"});
+  const std::string file = first_screen(
+      "My notebook runs out of RAM at torch.load(path, map_location=\"cpu\"), the machine has 12 GB of RAM");
+  expect_on(file, "map_location=");
+  expect_none_of(file, {"DataLoader", "from_pretrained"});
+  const std::string arrays = first_screen(
+      "Traceback (most recent call last):\n  File \"train_net.py\", line 8, in <module>\n    part = cubes[chosen, "
+      "...]\nMemoryError");
+  expect_on(arrays, "np.memmap");
+  expect_none_of(arrays, {"DataLoader", "batch_size"});
+}
+
+TEST(FirstScreen, WslGetsNoMoreThanTheMachineHas) {
+  const std::string text = first_screen("The model is being loaded in WSL2, with 16 GB of RAM: Killed");
+  expect_on(text, "memory=<the machine's RAM less 2>GB");
+  expect_none_of(text, {"pin_memory"});
+}
+
+TEST(FirstScreen, SharedMemoryOfAMachineAndOfAContainer) {
+  const std::string bus = "RuntimeError: DataLoader worker (pid 31) is killed by signal: Bus error.\n";
+  const std::string node = first_screen("num_workers=48 on a node of our cluster\n" + bus);
+  expect_on(node, "df -h /dev/shm");
+  expect_on(node, "slower loading");
+  expect_none_of(node, {"pin_memory", "5 % slower", "--ipc=host"});
+  expect_on(first_screen("in docker\n" + bus), "--ipc=host");
+}
+
+TEST(FirstScreen, SpeechThatIsMadeHasNoImages) {
+  const std::string text = first_screen(
+      "CUDA out of memory: I change max_mel_frames and batch_size of tacotron training, but I still have the error");
+  expect_on(text, "outputs_per_step");
+  expect_none_of(text, {"images", "resolution"});
+  expect_none_of(first_screen("CUDA out of memory in tacotron training with batch_size=48"), {"tokens", "images"});
+}
+
+TEST(FirstScreen, SeveralDevicesMakeNoLanguageModel) {
+  const std::string text = first_screen("A batch of 4 volumes, 256x256x256 each, is out of memory on our GPUs");
+  expect_none_of(text, {"device_map", "AWQ", "load_in_4bit"});
+}
+
+TEST(FirstScreen, AForwardPassAlone) {
+  const std::string caffe = first_screen(
+      "syncedmem.cpp:71] Check failed: error == cudaSuccess (2 vs. 0)  out of memory\nthe script ends in "
+      "net.forward()");
+  expect_on(caffe, "input_shape");
+  expect_none_of(caffe, {"solver", "iter_size", "TRAIN"});
+  const std::string keras = first_screen(
+      "from tensorflow.keras import models\nscores = model.predict(pictures)\n"
+      "Could not create cudnn handle: CUDNN_STATUS_ALLOC_FAILED");
+  expect_none_of(keras, {"model.fit("});
+  expect_on(
+      first_screen("F0101 10:00:00.000001 1 syncedmem.cpp:56] Check failed: error == cudaSuccess (2 vs. 0) out of "
+                   "memory\n./tools/train_net.py --gpu 0 --solver s.prototxt --weights w.caffemodel"),
+      "TRAIN.SCALES");
+}
+
+TEST(FirstScreen, AMemoryErrorBesideADevice) {
+  const std::string text = first_screen(
+      "Traceback (most recent call last):\n  File \"a.py\", line 5, in rows\n    block = np.ones([64, "
+      "900])\nMemoryError\n\n"
+      "Sometimes instead: failed to allocate 1.00G (1073741824 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of "
+      "memory\ntensorflow 1.10");
+  expect_on(text, "for the MemoryError");
+}
+
+TEST(FirstScreen, EightBitWeightsAreSaved) {
+  const std::string text = first_screen("CUDA out of memory while saving the model, load_in_8bit=True with LoRA");
+  expect_on(text, "bitsandbytes==0.37.2");
+  expect_on(text, "the adapter alone");
+  const std::string whole = first_screen("CUDA out of memory in model.save_pretrained, the steps before it are fine");
+  expect_on(whole, "with 8-bit weights");
+  expect_none_of(first_screen("CUDA out of memory while saving the model with FSDP"), {"bitsandbytes"});
+}
+
 }  // namespace
 }  // namespace headroom::doctor

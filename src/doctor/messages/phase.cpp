@@ -53,6 +53,7 @@ constexpr CodeRule kCode[] = {{"backward", ".backward("},
                               {"checkpoint_save", ".save_pretrained("},
                               {"inference", ".generate("},
                               {"eval", "evaluate("},
+                              {"eval", "validate("},
                               {"optimizer_step", "clip_grad_norm_("}};
 
 // The frame that shows weights being read, made or moved: the innermost one, or one below which there are only

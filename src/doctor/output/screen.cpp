@@ -45,7 +45,10 @@ std::string effects(const Remedy& remedy) {
   else if (remedy.likely_alone)
     add(remedy.fits_alone ? "FITS" : "likely");
   const double percent = 100 * (remedy.slowdown - 1);
-  if (percent >= 100)
+  const auto names = [&](const char* option) { return remedy.set.find(option) != std::string::npos; };
+  if (remedy.name == "fewer-workers" && names("num_workers") && !names("num_proc"))
+    add("slower loading");  // the steps too where they wait for it
+  else if (percent >= 100)
     add(fmt::format("{:.1f} x slower", remedy.slowdown));
   else if (std::abs(percent) >= 1.5)
     add(fmt::format("{:.0f} % {}", std::abs(percent), percent > 0 ? "slower" : "faster"));

@@ -60,7 +60,24 @@ bool says_loading(const CaseView& view) {
   return says_training(view) || !view.setup_says("train|loader|worker|dataset").empty() ||
          !view.log_says("loader|worker|batch|dataset|data set|num_|shm|shared|数据|データ|preprocess").empty();
 }
+// What asked for memory in the process itself, by the log, and no loader's worker.
+std::string_view beside_a_loader(const CaseView& view) {
+  constexpr std::string_view kLoader = "dataloader|data loader|num_workers|worker|pin_memory|shm|/dev/shm|bus error";
+  constexpr std::string_view kReads =
+      "torch.load(|from_pretrained|loading checkpoint shards|loading the model|loading model|load the model|"
+      "while loading|python server.py|加载模型|模型加载|モデルの読み込み|モデルをロード";
+  if (view.pool() != Pool::host || view.has_job() || !view.log_says(kLoader).empty()) return {};
+  if (const std::string_view reads = view.log_says(kReads); !reads.empty()) return reads;
+  return view.log_says("file \"").empty() ? std::string_view() : view.log_says("memoryerror");
+}
+FactShown shown_pinned(const CaseView& view) {
+  constexpr std::string_view kPins = "pin_memory|pin-memory|pinned|cudahostalloc|cudamallochost|hostalloc|host_malloc";
+  if (view.has_job() || !view.log_says(kPins).empty() || !view.setup_says(kPins).empty()) return open_fact();
+  return denied_fact("nothing shows that batches are pinned");
+}
 FactShown shown_loader(const CaseView& view) {
+  if (const std::string_view reads = beside_a_loader(view); !reads.empty())
+    return denied_fact(fmt::format("`{}`: no loader's worker asked for it", reads));
   if (view.has_job() || view.pool() != Pool::host || says_loading(view)) return open_fact();
   if (view.log_says("exited with code|docker|container|failed to solve:|executor failed running").empty())
     return open_fact();
@@ -125,6 +142,7 @@ Facts::Facts(const CaseView& view, const std::vector<Seen>& seen) {
   set(Fact::step_failed, shown_step_failed(view));
   set(Fact::several_rows, shown_several_rows(view));
   set(Fact::loader, shown_loader(view));
+  set(Fact::pinned, shown_pinned(view));
   set(Fact::swap_can_grow, shown_swap(view));
   set(Fact::images, shown_images(view));
   set(Fact::texts, shown_texts(view));

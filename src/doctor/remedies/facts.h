@@ -18,6 +18,7 @@ enum class Fact {
   step_failed,     // it did not fail while it saved, beside the steps
   several_rows,    // the batch can be halved
   loader,          // a data loader works there
+  pinned,          // batches are kept in pinned memory
   swap_can_grow,   // nobody else runs the machine
   images,          // the inputs are images, volumes or videos
   texts,           // the inputs are texts

@@ -120,7 +120,8 @@ constexpr std::string_view kOtherBatch =
     "writer_batch_size|eval_batch_size|val_batch_size|test_batch_size|per_device_eval_batch_size|batchnorm|batch norm|"
     "batch_norm";
 constexpr std::string_view kLowered =
-    "reduc|decreas|lower|smaller|shrink|halv|down to|minimum|change the|changed the|change batch|changed batch|set to "
+    "reduc|decreas|lower|smaller|shrink|halv|down to|minimum|i change |i changed |i have changed |i've changed |change "
+    "the|changed the|change batch|changed batch|set to "
     "1$|"
     "降到|降低|降为|下调|调到|调小|调低|调至|改成|改到|改小|改为|减小|减少|减半|设置成|设成|设为|缩小|小さく|下げ|減ら";
 constexpr std::string_view kEven =

@@ -123,6 +123,7 @@ constexpr Precondition kOfPhrases[] = {
     {"sequence-length", "max_length|max_seq_length|cutoff_len|tokens|tokenise|shorter texts", fact_bit(Fact::texts)},
     {"length-buckets", "rows of like length|group_by_length", fact_bit(Fact::texts)},
     {"fewer-workers", "DataLoader(", fact_bit(Fact::loader)},
+    {"pageable-memory", "DataLoader(", fact_bit(Fact::pinned)},
     {"", "scaled_dot_product_attention", fact_bit(Fact::pytorch_2), "xformers"},
 };
 

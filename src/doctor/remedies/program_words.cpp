@@ -65,6 +65,8 @@ std::string_view speech_word(std::string_view log) {
       log,
       "max_duration|max-duration|sampling rate|sample rate|audio|speech|gigaspeech|librispeech|wenetspeech|ljspeech|"
       "aishell|utterance|recording|wav$|fbank|"
+      "tacotron|waveglow|wavenet|mel_frames|melspec|mel spec|mel-spec|hifi-gan|hifigan|text-to-speech|text to speech|"
+      "tts$|"
       "wenet|icefall|espnet|rnn-t|音频|语音|录音|采样率|音声|slice较长");
 }
 

@@ -49,12 +49,19 @@ constexpr Word kWords[] = {
     {"lmdeploy", "max-model-len", "--session-len 8192", "the workspace and one request's cache grow with it"},
 };
 
+// Keras' own prediction, of a program that fits nothing.
+bool only_predicts(const CaseView& s, const Word& word) {
+  const bool batch = word.framework == "tensorflow" && word.technique == "micro-batch";
+  return batch && !s.log_says("model.predict(|.predict(").empty() &&
+         s.log_says(".fit(|fit_generator|train_on_batch|train_step|training|epoch").empty();
+}
+
 void words(const CaseView& s, Findings& findings) {
   if (!s.foreign_framework()) return;
   for (const Word& word : kWords) {
     if (word.framework != s.framework()) continue;
     Remedy remedy = make_remedy(s, word.technique, {}, {}, std::string(word.why));
-    remedy.set = word.set;
+    remedy.set = only_predicts(s, word) ? "model.predict(..., batch_size=1), fewer inputs at a time" : word.set;
     remedy.settings.clear();
     remedy.available = true;
     remedy.needs.clear();

@@ -17,10 +17,13 @@ constexpr Tried kTried[] = {
     {"gpu-memory-utilization", "gpu_memory_utilization|gpu-memory-utilization|mem-fraction-static|mem_fraction_static"},
     {"max-model-len", "max_model_len|max-model-len|context length|num_ctx|n_ctx|--ctx-size"},
     {"sequence-length",
-     "max_length|max_seq_len|max_seq_length|max_len|seq_len|seq_length|cutoff_len|max length|sequence length|shorter "
+     "max_mel_frames|max_mel_len|segment_size|segment size|segment_length|segment "
+     "length|max_length|max_seq_len|max_seq_length|max_len|seq_len|seq_length|cutoff_len|max length|sequence "
+     "length|shorter "
      "text|文本长度|序列长度|系列長"},
     {"input-size",
-     "smaller image|smaller input|image size|input size|input_size|img_size|imgsz|resolution|crop "
+     "segment_size|segment size|segment_length|segment length|smaller image|smaller input|image size|input "
+     "size|input_size|img_size|imgsz|resolution|crop "
      "size|crop_size|resize|downscal|down-scal|分辨率|图片尺寸|图像尺寸|图片大小|输入尺寸|解像度|画像サイズ"},
     {"low-vram", "lowvram|medvram|novram|cpu_offload|enable_tiling|attention_slicing|low-memory tricks"},
     {"half-inference", "fp16|float16|half()|bf16|bfloat16|half precision|半精度"},
@@ -62,7 +65,8 @@ constexpr Tried kTried[] = {
 // Somebody did it.
 constexpr std::string_view kAttempted =
     "tried|i try|we try|attempted|already|i reduced|i've reduced|i decreased|i've decreased|i lowered|i've lowered|"
-    "i changed|i've changed|i added|i've added|i enabled|i've enabled|even with|even if|even after|even when|even "
+    "i changed|i've changed|i have changed|i added|i've added|i enabled|i've enabled|even with|even if|even after|even "
+    "when|even "
     "though|even at|though i|although i|despite|试了|试过|尝试了|尝试过|已经|即使|就算|哪怕|改小了|调小了|降低了|"
     "减小了|缩小了|都试|加了|开了|試し|にしても|下げても|しましたが";
 // A question, or a proposal.

@@ -42,11 +42,16 @@ Evidence longer_conversation(const CaseView& view) {
   if (word.empty()) return {};
   return {0.87, "`" + std::string(word) + "` in the log"};
 }
+// No chat: the model is not what has to be spread.
+bool shows_images_or_batches(const CaseView& view) {
+  return speaks_of_images(view) || !view.log_says("volume|batch size|batch_size|batchsize").empty();
+}
 Evidence spread_over_devices(const CaseView& view) {
   const std::string_view word = view.log_says(kOneDevice);
   if (!view.log_says("device_map").empty()) return {};
   if (!word.empty()) return {0.84, "`" + std::string(word) + "` in the log"};
   if (!several_devices_in_words(view.incident().log_text)) return {};
+  if (!speaks_of_texts(view) && shows_images_or_batches(view)) return {};
   return {0.75, "the log speaks of several devices"};
 }
 

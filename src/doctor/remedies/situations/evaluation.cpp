@@ -34,7 +34,17 @@ bool with_a_trainer(const CaseView& view) {
                      !view.log_says(kExamples).empty();
   return training_on_device(view) && (!own_loop(view.job().system) || named);
 }
+// Its validation keeps nothing for a backward pass; options as it spells them.
+constexpr std::string_view kOpenNmt = "opennmt|onmt/|onmt_";
+bool by_opennmt(const CaseView& view) { return training_on_device(view) && !view.log_says(kOpenNmt).empty(); }
+Evidence evaluation_of_opennmt(const CaseView& view) {
+  Evidence told = told_at(view, ToldStage::evaluation);
+  if (view.phase("eval")) told = {0.9, "it failed in the validation"};
+  if (told.weight > 0) told.weight = 0.95;
+  return told;
+}
 bool own_evaluation(const CaseView& view) {
+  if (!view.log_says(kOpenNmt).empty()) return false;
   if (!view.log_says(kLibraries).empty() && view.message() && view.message()->frames.empty()) return false;
   if (!on_device(view) || view.serving() || with_a_trainer(view)) return false;
   return own_loop(view.job().system) &&
@@ -45,6 +55,14 @@ bool by_a_library(const CaseView& view) {
   return on_device(view) && !view.serving() && !with_a_trainer(view) && !view.log_says(kLibraries).empty();
 }
 Evidence told_evaluation(const CaseView& view) { return told_at(view, ToldStage::evaluation); }
+// A stage that it was in; a script or a notebook is only a file.
+Evidence in_the_stage(const CaseView& view) {
+  if (const Evidence told = told_evaluation(view); told.weight > 0) return told;
+  constexpr std::string_view kFiles = "inference script|inference notebook|inference code|inference config";
+  constexpr std::string_view kIn = "in generate|in predict|in inference|in infer|in encode|in embed|in extract";
+  const std::string_view word = any_word(without_words(view.incident().log_text, kFiles), kIn);
+  return word.empty() ? Evidence{} : Evidence{0.8, fmt::format("`{}` in the log", word)};
+}
 // What grows there is what is kept of each batch, not what a pass takes.
 Evidence grows_in_the_evaluation(const CaseView& view) {
   if (told_evaluation(view).weight == 0 && !view.phase("eval")) return {};
@@ -134,13 +152,19 @@ constexpr Situation kSituations[] = {
       {log, 0.88, "in validate|in evaluate|in validation|in eval_|in val_|in test_|validate(|evaluate("},
       {log, 0.84,
        "/test.py|/eval.py|/evaluate.py|/inference.py|/infer.py|/demo.py|/predict.py|/sample.py|"
-       "\"test.py|\"eval.py|\"evaluate.py|\"inference.py|\"infer.py|\"demo.py|\"predict.py|\"detect.py"},
-      {log, 0.8, "in generate|in predict|in inference|in infer|in encode|in embed|in extract"}},
+       "\"test.py|\"eval.py|\"evaluate.py|\"inference.py|\"infer.py|\"demo.py|\"predict.py|\"detect.py"}},
      {{"no-grad", "with torch.no_grad(): around evaluation and prediction (or torch.inference_mode())"},
       {"input-size"},
       {"eval-batch", "a smaller batch for evaluation: DataLoader(..., batch_size=1)"},
       {"eval-accumulation", "outputs.append(logits.argmax(-1).cpu()) instead of keeping logits on the GPU"}},
-     told_evaluation},
+     in_the_stage},
+    {"validation_of_opennmt",
+     "the validation has a batch of its own, 32 sentences unless told otherwise, and the longest of them decides",
+     by_opennmt,
+     {},
+     {{"eval-batch", "-valid_batch_size 8 (32 unless stated, whatever -batch_size is); 1 if that does not fit"},
+      {"find-sample", "long sentences left out of the validation set: -src_seq_length does so in training alone"}},
+     evaluation_of_opennmt},
 };
 
 }  // namespace

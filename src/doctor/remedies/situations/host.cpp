@@ -8,6 +8,7 @@ namespace {
 using enum Sign::In;
 
 bool host_ran_out(const CaseView& view) { return view.pool() == Pool::host; }
+bool device_ran_out(const CaseView& view) { return view.pool() == Pool::device; }
 bool shared_memory_ran_out(const CaseView& view) { return view.pool() == Pool::shared_memory; }
 // Not for a full device: .wslconfig does not enlarge it.
 bool host_or_pinned(const CaseView& view) {
@@ -27,6 +28,15 @@ bool loading_into_host(const CaseView& view) {
   constexpr std::string_view kElsewhere = "vllm|sglang|kubernetes|oomkilled|slurm|ollama";
   return host_ran_out(view) && view.log_says(kRanks).empty() && view.log_says(kElsewhere).empty();
 }
+// The program's own torch.load, where no library reads the weights.
+bool reads_a_file(const CaseView& view) { return loading_into_host(view) && view.log_says("from_pretrained").empty(); }
+bool reads_by_a_library(const CaseView& view) {
+  return loading_into_host(view) && !(reads_a_file(view) && !view.log_says("torch.load(").empty());
+}
+// A server or a page for chats reads its model itself: it has options for that.
+bool starts_a_server(const CaseView& view) {
+  return loading_into_host(view) && view.log_says("train|epoch|stable diffusion|stable-diffusion|sd_models").empty();
+}
 // Windows refused to commit host memory.
 Evidence commit_refused(const CaseView& view) {
   const Message* message = view.message();
@@ -38,6 +48,18 @@ Evidence host_alone(const CaseView& view) {
   if (!view.message() || view.has_job() || view.phase("load")) return {};
   return {0.7, "host memory, and no more than that"};
 }
+// Python's MemoryError, by a line of the program itself.
+Evidence arrays_of_the_program(const CaseView& view) {
+  constexpr std::string_view kOthers = "torch.load|from_pretrained|dataloader|worker";
+  if (view.log_says("memoryerror").empty() || view.log_says("file \"").empty() || view.phase("load")) return {};
+  if (!view.log_says(kOthers).empty()) return {};
+  return {0.76, "Python's MemoryError in a line of the program"};
+}
+// Of a device's library it has the library's name in front.
+Evidence memory_error_of_python(const CaseView& view) {
+  constexpr std::string_view kOnALine = "\nmemoryerror\n|\nmemoryerror: unable to allocate|_arraymemoryerror";
+  return view.log_says(kOnALine).empty() ? Evidence{} : Evidence{0.86, "`MemoryError` in the log"};
+}
 bool any_memory(const CaseView& view) { return !view.foreign_framework(); }
 
 // The program computes on the CPU: what a device's message says of batch and input holds for host memory.
@@ -47,6 +69,12 @@ Evidence tensors_on_the_cpu(const CaseView& view) {
     return {0.85, "`" + std::string(cpu) + "` in the log"};
   return {};
 }
+
+constexpr std::string_view kContainer =
+                               "docker|container|kubernetes|kubectl|podman|singularity|/dev/shm|shm-size|ipc=host|容器",
+                           kSharedMemory =
+                               "df -h /dev/shm: if it is full, a larger one (mount -o remount,size=16g /dev/shm; in a "
+                               "container docker run --shm-size=16g)";
 
 constexpr Situation kSituations[] = {
     {"tensors_on_the_cpu",
@@ -77,7 +105,7 @@ constexpr Situation kSituations[] = {
     {"model_read_into_host_memory",
      "the model is read into host memory before it goes to the device: whole, in 32 bits unless told otherwise, and "
      "twice where its file is one",
-     loading_into_host,
+     reads_by_a_library,
      {{log, 0.83,
        "bit loading|loading of a|loading checkpoint shards|loading model|loading pipeline|loading weights|load the "
        "model|loading the model|"
@@ -88,6 +116,27 @@ constexpr Situation kSituations[] = {
        "from_pretrained(..., torch_dtype=torch.float16, low_cpu_mem_usage=True, device_map=\"auto\"); a checkpoint in "
        "shards (max_shard_size=\"2GB\")"},
       {"host-memory"},
+      {"quantized-model", "a version in 4 or 8 bits (GGUF, AWQ, GPTQ): its file is a quarter"}}},
+    {"file_read_by_torch_load",
+     "torch.load reads a whole file into host memory first, unless it is told where its tensors go",
+     reads_a_file,
+     {{log, 0.86, "torch.load("}},
+     {{"map-location",
+       "torch.load(file, map_location=\"cuda\") where the device has room, or mmap=True (torch >= 2.1); a .safetensors "
+       "file is read piece by piece"},
+      {"more-swap", "swap as large as the file (Windows: a larger paging file): it is read once"},
+      {"host-memory"},
+      {"smaller-model", "a smaller file: in 16 bits, without the optimizer's states (pruned)"}}},
+    {"model_of_a_text_server",
+     "the server reads the whole model into host memory before it goes to the device",
+     starts_a_server,
+     {{log, 0.84, "textgen|text-generation-webui|oobabooga|python server.py|koboldai|kobold|gpt4all|chat_server"}},
+     {{"host-memory"},
+      {"lean-load",
+       "read piece by piece: a .safetensors version in shards, low_cpu_mem_usage (text-generation-webui: "
+       "--auto-devices, "
+       "--load-in-8bit)"},
+      {"more-swap", "swap as large as the model's file (WSL: swap= in .wslconfig): it is read once"},
       {"quantized-model", "a version in 4 or 8 bits (GGUF, AWQ, GPTQ): its file is a quarter"}}},
     {"every_rank_loads_the_model",
      "each process reads the whole model into host memory before it is split",
@@ -121,6 +170,23 @@ constexpr Situation kSituations[] = {
        "mmap_mode=\"r\"), h5py by slices, read_csv(chunksize=...)"},
       {"fewer-workers"},
       {"host-memory"}}},
+    {"arrays_of_the_program",
+     "the program's own line wants an array that host memory has no room for: an index by a list copies what it takes",
+     host_ran_out,
+     {},
+     {{"lean-load",
+       "fewer samples, patches or images at once; arrays on disk (np.memmap, np.load(path, mmap_mode=\"r\")), a "
+       "smaller "
+       "dtype (float32 or uint8 instead of float64), slices instead of copies"},
+      {"host-memory"},
+      {"more-swap", "swap (Windows: a larger paging file): slow, and it does not end"}},
+     arrays_of_the_program},
+    {"host_memory_beside_the_device",
+     "Python's MemoryError is about host memory, not the device's: both ran out, by the log",
+     device_ran_out,
+     {},
+     {{"host-memory", "for the MemoryError: other programs closed, smaller or fewer arrays, more RAM or swap"}},
+     memory_error_of_python},
     {"json_read_whole",
      "a file of JSON is parsed whole, piece by piece of the process, and its numbers take many times their size",
      host_ran_out,
@@ -184,7 +250,8 @@ constexpr Situation kSituations[] = {
      "WSL has half of the machine's memory unless .wslconfig says more, and less still of it can be pinned",
      host_or_pinned,
      {{log, 0.85, "microsoft-standard-wsl|wsl2|in wsl|on wsl|under wsl|wsl ubuntu"}},
-     {{"host-memory", "%UserProfile%\\.wslconfig: [wsl2] memory=48GB, swap=64GB; then wsl --shutdown"},
+     {{"host-memory",
+       "%UserProfile%\\.wslconfig: [wsl2] memory=<the machine's RAM less 2>GB, swap=32GB; then wsl --shutdown"},
       {"pageable-memory"},
       {"more-swap"}}},
     {"pinned_memory",
@@ -223,7 +290,10 @@ constexpr Situation kSituations[] = {
      "data-loader workers pass their batches through /dev/shm, which a container makes small",
      shared_memory_ran_out,
      {{log, 0.85, "bus error|shared memory|/dev/shm|torch_|共享内存|共有メモリ|shm"}},
-     {{"shared-memory"}, {"fewer-workers"}, {"pageable-memory"}}},
+     {{"shared-memory", kSharedMemory, {}, System::unknown, kContainer},
+      {"shared-memory"},
+      {"fewer-workers"},
+      {"pageable-memory"}}},
 };
 
 }  // namespace

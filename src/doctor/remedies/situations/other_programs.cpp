@@ -48,13 +48,32 @@ Evidence by_torch7(const CaseView& view) {
   return shown;
 }
 
+// Caffe's forward pass alone: no solver, no backward pass.
+constexpr std::string_view
+    kForward = "net.forward|deploy.prototxt|classify.py|classification.bin|run inference|inference|predict(",
+    kSolves = "solver|train|iteration|snapshot";
+bool predicts_with_caffe(const CaseView& view) {
+  return view.framework() == "caffe" && !view.log_says(kForward).empty() && view.log_says(kSolves).empty() &&
+         view.setup_says(kSolves).empty();
+}
+// One image at a time: batch and size stand in the configuration of a layer in Python, not in a data layer.
+constexpr std::string_view kFasterRcnn = "faster-rcnn|faster_rcnn|fast-rcnn|fast_rcnn|py-r-fcn|rfcn|tools/train_net.py";
+Evidence training_by_caffe(const CaseView& view) {
+  return predicts_with_caffe(view) || !view.log_says(kFasterRcnn).empty() ? Evidence{} : by_caffe(view);
+}
+Evidence predicting_by_caffe(const CaseView& view) { return predicts_with_caffe(view) ? by_caffe(view) : Evidence{}; }
+// Speech that is synthesised: the decoder makes a frame of the spectrogram, or some, at each step.
+bool trains_speech(const CaseView& view) {
+  return any_device(view) && !view.foreign_framework() && view.story().task != ToldTask::prediction;
+}
+
 constexpr std::string_view kWhoHoldsIt = "nvidia-smi: another program, or an earlier run, may hold the device";
 
 constexpr Situation kSituations[] = {
     {"images_of_faster_rcnn",
      "one image at a time, at the scale that is configured: its features and regions decide, not a batch",
      with_caffe,
-     {{either, 0.92, "faster-rcnn|faster_rcnn|fast-rcnn|fast_rcnn|py-r-fcn|rfcn"}},
+     {{either, 0.92, kFasterRcnn}},
      {{"input-size",
        "a smaller scale: half of TRAIN.SCALES and TRAIN.MAX_SIZE (of TEST too), in config.py or the experiment's .yml"},
       {"micro-batch", "TRAIN.IMS_PER_BATCH: 1, half of TRAIN.BATCH_SIZE and TRAIN.RPN_BATCHSIZE (regions)"},
@@ -74,7 +93,28 @@ constexpr Situation kSituations[] = {
        "batch_size: <half> in the data layers of the .prototxt (TRAIN and TEST), iter_size: <double> in the solver"},
       {"input-size", "smaller images: crop_size, or new_height and new_width of transform_param"},
       {"end-other-processes", kWhoHoldsIt}},
-     by_caffe},
+     training_by_caffe},
+    {"prediction_by_caffe",
+     "a forward pass alone: Caffe makes the blobs of all layers for the input shape of the net",
+     any_device,
+     {},
+     {{"end-other-processes", kWhoHoldsIt},
+      {"micro-batch",
+       "one image at a time: input_shape {dim: 1 ...} in the deploy file, net.blobs[\"data\"].reshape(1, ...)"},
+      {"input-size", "smaller images: a smaller height and width of input_shape (net.blobs[\"data\"].reshape)"},
+      {"on-cpu", "caffe.set_mode_cpu(): slow"}},
+     predicting_by_caffe},
+    {"speech_by_tacotron",
+     "the decoder keeps what every step took: steps grow with the longest utterance of a batch",
+     trains_speech,
+     {{either, 0.86, "tacotron|max_mel_frames|outputs_per_step|n_frames_per_step|n-frames-per-step"}},
+     {{"micro-batch"},
+      {"sequence-length",
+       "shorter utterances: those beyond a length left out (a smaller max_mel_frames, segment_length)"},
+      {"input-size",
+       "a larger reduction factor: outputs_per_step (n_frames_per_step) of 2 to 5, so that the decoder takes fewer "
+       "steps"},
+      {"mixed-precision", "16 bits: fp16_run=True, or torch.autocast", {}, System::unknown, "fp16|amp$|autocast"}}},
     {"training_by_caffe2",
      "Caffe2 keeps all blobs of the images that it takes at a time (Detectron: per GPU)",
      any_device,

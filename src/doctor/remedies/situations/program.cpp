@@ -5,6 +5,7 @@
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
 #include "doctor/remedies/told_growth.h"
+#include "doctor/remedies/tried.h"
 
 namespace headroom::doctor {
 namespace {
@@ -39,6 +40,12 @@ Evidence fails_with_the_smallest_batch(const CaseView& view) {
   if (smallest_batch_failed(view.incident().log_text)) return {0.74, "the smallest batch fails too, by the log"};
   return {};
 }
+Evidence smaller_inputs_fail_too(const CaseView& view) {
+  if (!tried_in_vain(view.incident().log_text, "input-size")) return {};
+  Evidence failed = fails_with_the_smallest_batch(view);
+  if (failed.weight > 0) failed.weight += 0.005;
+  return failed;
+}
 // It may have run for a while before: frames, a progress bar or words speak of steps.
 bool went_some_steps(const CaseView& view) {
   return steps_done(view).has_value() ||
@@ -49,6 +56,22 @@ Evidence smallest_batch_after_steps(const CaseView& view) {
 }
 Evidence smallest_batch_at_once(const CaseView& view) {
   return went_some_steps(view) ? Evidence{} : fails_with_the_smallest_batch(view);
+}
+
+// A sentence that asks for 16 bits.
+Evidence asks_for_sixteen_bits(const CaseView& view) {
+  constexpr std::string_view kSixteen =
+      "fp16|float16|bf16|mixed precision|mixed-precision|half precision|半精度|混合精度";
+  constexpr std::string_view kAsks =
+      "no option|not see|n't see|not find|n't find|is there|how can|how do|how to|how should|missing|want to "
+      "use|怎么|如何|怎样|どうすれば";
+  Evidence asked;
+  each_sentence(beginning(view), [&](std::string_view sentence) {
+    const std::string_view bits = any_word(sentence, kSixteen);
+    if (!bits.empty() && !any_word(sentence, kAsks).empty()) asked = {0.76, fmt::format("the log asks for `{}`", bits)};
+    return asked.weight > 0;
+  });
+  return asked;
 }
 
 // A sentence of the post in which 16 bits fail, and one in which 32 go well.
@@ -148,6 +171,19 @@ constexpr Situation kSituations[] = {
       {"end-other-processes", "nvidia-smi: does another program, or an earlier run, hold the device?"},
       {"checkpointing"}},
      smallest_batch_at_once},
+    {"smaller_inputs_fail_too",
+     "the smallest batch and shorter or smaller inputs fail, by the post: the model itself is what is left",
+     unknown_training,
+     {},
+     {{"smaller-model", "a smaller model: fewer layers, or half of the channels (hidden size)"}},
+     smaller_inputs_fail_too},
+    {"sixteen_bits_are_asked_for",
+     "what the layers keep takes half in 16 bits; weights and states stay in 32",
+     unknown_training,
+     {},
+     {{"mixed-precision",
+       "16 bits for the arithmetic: torch.autocast around forward pass and loss, torch.cuda.amp.GradScaler for fp16"}},
+     asks_for_sixteen_bits},
     {"sixteen_bits_take_more",
      "mixed precision holds 16-bit copies of the weights beside those in 32 bits: at a small batch it takes more than "
      "it saves, and releases differ in how long they keep the copies",

@@ -15,6 +15,11 @@ Evidence told_saving(const CaseView& view) { return told_at(view, ToldStage::sav
 bool saving(const CaseView& view) {
   return view.pool() == Pool::device && (view.phase("checkpoint_save") || told_saving(view).weight > 0);
 }
+// By one process: nothing is gathered.
+bool saving_whole(const CaseView& view) {
+  constexpr std::string_view kDivides = "fsdp|deepspeed|zero3|zero-3|zero 3|stage 3|stage3|megatron";
+  return saving(view) && view.log_says(kDivides).empty() && view.setup_says(kDivides).empty();
+}
 Evidence told_saving_on_the_host(const CaseView& view) {
   const std::string_view word = view.story().at(ToldStage::saving);
   if (word.empty()) return {};
@@ -37,6 +42,21 @@ constexpr Situation kSituations[] = {
      {{log, 0.9, "undo_layout"}, {log, 0.8, "linear8bitlt|_save_to_state_dict"}},
      {{"save-adapter",
        "model.save_pretrained(folder) of the PEFT model without its own state_dict; bitsandbytes 0.37.2 or >= 0.39"}}},
+    {"adapters_of_an_8bit_model_saved",
+     "bitsandbytes 0.38 makes a second copy of 8-bit weights on the GPU while they are saved",
+     saving_whole,
+     {{either, 0.92, "alpaca-lora|alpaca_lora|load_in_8bit|load in 8bit|load in 8-bit|in 8bit|in 8-bit|in 8 bit|int8"}},
+     {{"other-version",
+       "pip install bitsandbytes==0.37.2 (or >= 0.39): 0.38 undoes the layout of all weights at a save"},
+      {"save-adapter", "of LoRA the adapter alone: model.save_pretrained(folder) without a state_dict of its own"},
+      {"empty-cache", "torch.cuda.empty_cache() before saving"}}},
+    {"saved_by_transformers",
+     "the whole state dict is made for the file; of 8-bit weights bitsandbytes 0.38 makes a second copy for it",
+     saving_whole,
+     {{log, 0.81, "save_pretrained|peft|lora"}},
+     {{"save-adapter",
+       "less of it: save_only_model=True (without the optimizer's states); of LoRA the adapter alone, with 8-bit "
+       "weights by bitsandbytes==0.37.2"}}},
     {"gathered_weights_at_save",
      "ZeRO-3 gathers all 16-bit weights on one process to save them",
      on_device,

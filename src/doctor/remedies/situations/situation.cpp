@@ -318,8 +318,10 @@ void take(const CaseView& view, const Situation& situation, const Advice& advice
   if (words.empty() || (!known->changes.empty() && chosen)) return;
   known->set = words;
   constexpr std::string_view kOfImages = "image|resolution|crop|pixel|frame|photo|--img|patch|tile|scale|width";
-  if (advice.technique == "input-size" && any_word(known->set, kOfImages).empty())
+  if (advice.technique == "input-size" && any_word(without_words(known->set, "frames_per_step"), kOfImages).empty())
     known->effect = "shorter inputs: less is seen at once";
+  if (advice.technique == "sequence-length" && !any_word(known->set, "utterance").empty())
+    known->effect = "longer ones are not heard";
   if (of_texts(view, advice)) known->effect = technique("sequence-length").effect;  // the text is about text length
   known->needs = technique(advice.technique).needs;  // not what the system's own option would need
   if (advice.technique == "optimizer-8bit" && known->set.find('8') == std::string::npos) {
