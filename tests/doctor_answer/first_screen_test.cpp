@@ -278,6 +278,32 @@ TEST(FirstScreen, AValidationHasABatchOfItsOwn) {
   expect_none_of(translator, {"gradient_checkpointing", "no_grad", "DataLoader"});
 }
 
+TEST(FirstScreen, ATitleSaysWhatFailed) {
+  const std::string message =
+      "CUDA out of memory. Tried to allocate 18.00 MiB (GPU 0; 14.76 GiB total capacity; 12.80 GiB already allocated; "
+      "7.00 MiB free; 13.70 GiB reserved in total by PyTorch)\n";
+  expect_on(first_screen("Saving the adapter fails\n\nThe steps are through, then this:\n\n" + message), "saving");
+  expect_none_of(first_screen("Adapter of rank 8\n\nThe steps begin, then this:\n\n" + message), {"saving"});
+}
+
+TEST(FirstScreen, LlamaFactoryEvaluatesWithTheTrainer) {
+  const std::string text = first_screen("LLaMA-Factory: every evaluation ends out of memory, the steps go well");
+  expect_on(text, "eval_accumulation_steps");
+  expect_none_of(text, {"YOLO"});
+}
+
+TEST(FirstScreen, AnAssignmentIsNoCommandOfLlamaCpp) {
+  expect_none_of(first_screen("  File \"rpc/server.py\", line 7, in run\n    server = Engine(arguments, context)\n"),
+                 {"--parallel", "--ctx-size"});
+}
+
+TEST(FirstScreen, AnAmountOfRamBesideAGpuIsTheGpus) {
+  expect_none_of(first_screen("Out of memory with 12GB of RAM\n\nWhat GPU do I need for this network?"),
+                 {"OUT OF MEMORY host"});
+  expect_on(first_screen("Out of memory with 12GB of RAM\n\nMy computer has a GPU too."), "OUT OF MEMORY host");
+  expect_on(first_screen("Out of memory with 12GB of RAM"), "OUT OF MEMORY host");
+}
+
 TEST(FirstScreen, AnInferenceScriptIsAFile) {
   const std::string text = first_screen(
       "CUDA out of memory while training a vocoder on 8 GB. Batch size is 1 already, and a smaller segment_size did "

@@ -12,9 +12,9 @@ namespace headroom::doctor {
 namespace {
 
 template <size_t N>
-bool says(const std::string& log, const std::array<std::string_view, N>& words) {
+bool says(std::string_view log, const std::array<std::string_view, N>& words) {
   return std::any_of(words.begin(), words.end(),
-                     [&](std::string_view word) { return log.find(word) != std::string::npos; });
+                     [&](std::string_view word) { return log.find(word) != std::string_view::npos; });
 }
 
 constexpr std::array<std::string_view, 4> kTorch = {"torch", "site-packages/transformers", "accelerate", "deepspeed"};
@@ -99,19 +99,31 @@ bool of_the_host_in_words(const std::string& log) {
   return found;
 }
 
+// "11 GB of RAM" of a GPU, by people to whom all memory is RAM: the log speaks of GPUs and of nothing of the host's.
+constexpr std::array<std::string_view, 5> kAmountOfRam = {"gb of ram", "gb in ram", "gib of ram", "gigs of ram",
+                                                          "g of ram"};
+constexpr std::string_view kOfAnyHost =
+    "cpu|system|host|swap|computer|pc$|machine|laptop|loader|worker|num_proc|memoryerror|numpy|pandas|docker|container|"
+    "colab|kaggle|notebook|offload";
+bool ram_of_a_gpu(const std::string& log) {
+  return log.find("gpu") != std::string::npos && any_word(log, kOfAnyHost).empty() && !any_clause(log, says_killed);
+}
+
 // Which clauses of a log speak of host memory.
 class HostClauses {
  public:
   explicit HostClauses(const std::string& log)
-      : either_(!says(log, kDevice) || any_clause(log, says_killed) || of_the_host_in_words(log)) {}
+      : either_(!says(log, kDevice) || any_clause(log, says_killed) || of_the_host_in_words(log)),
+        gpu_(ram_of_a_gpu(log)) {}
   bool operator()(std::string_view clause) const {
-    if (of_device(clause) || of_shared(clause)) return false;
+    if (of_device(clause) || of_shared(clause) || (gpu_ && says(clause, kAmountOfRam))) return false;
     return !any_word(clause, kHostMemory).empty() || !any_word(clause, kPreparing).empty() ||
            (either_ && !any_word(clause, kEither).empty());
   }
 
  private:
   bool either_;  // the word for either is said of the host's
+  bool gpu_;     // an amount of RAM is a GPU's
 };
 
 std::string told_of_shared_memory(const std::string& log) {

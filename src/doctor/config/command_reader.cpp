@@ -346,6 +346,13 @@ class CommandReader {
     return program(trl ? trl_dialect() : hf_trainer_dialect(), evidence, true);
   }
 
+  // "server" and "main" are old names of llama.cpp's programs, and many a word of other texts.
+  bool names_a_model() const {
+    return std::any_of(words_.begin() + static_cast<std::ptrdiff_t>(at_), words_.end(), [](const CommandWord& each) {
+      return each.text == "-m" || each.text == "-hf" || each.text == "--model" || each.text.starts_with("--model=");
+    });
+  }
+
   bool read_program(const std::string& name) {
     const std::string sub = word(1);
     if (name == "vllm") {
@@ -354,7 +361,8 @@ class CommandReader {
       return program(vllm_dialect(), "command `vllm " + sub + "`");
     }
     if (name == "sglang" && sub == "serve") return skip(2) && program(sglang_dialect(), "command `sglang serve`");
-    if (contains("llama-server llama-cli llama-bench llama-run server main", name))
+    if (contains("llama-server llama-cli llama-bench llama-run", name) ||
+        (contains("server main", name) && names_a_model()))
       return skip(1) && program(llama_server_dialect(), "command `" + name + "`");
     if (name == "text-generation-launcher") return skip(1) && program(tgi_dialect(), "command `" + name + "`");
     if (name == "litgpt") return skip(2) && litgpt_options("command `litgpt " + sub + "`", sub);

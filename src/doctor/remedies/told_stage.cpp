@@ -156,10 +156,22 @@ std::string_view stage_in(std::string_view sentence, const StageWords& stage) {
   return found;
 }
 
-// The sentences that say so, without frames.
+// The first line of a post, its title; empty if it is none.
+std::string_view title_of(std::string_view log) {
+  constexpr size_t kLongest = 200;
+  const size_t end = log.find('\n');
+  if (end == std::string_view::npos || end > kLongest) return {};
+  const std::string_view title = log.substr(0, end);
+  return find_text(title, "file \"") == std::string_view::npos ? title : std::string_view();
+}
+
+// The sentences that say so, without frames. A title that says what failed need not speak of memory.
 std::vector<std::string_view> failing_sentences(std::string_view log) {
   constexpr size_t kMost = 64;  // of people's words; a log may repeat its own for hours
+  constexpr std::string_view kFailed = "error|fails|failed|failure|crash|报错|失败|出错|エラー|失敗";
   std::vector<std::string_view> failing;
+  if (const std::string_view title = title_of(log); !ran_out(title) && !any_word(title, kFailed).empty())
+    failing.push_back(title);
   each_sentence(log, [&](std::string_view sentence) {
     if (find_text(sentence, "file \"") == std::string_view::npos && ran_out(sentence)) failing.push_back(sentence);
     return failing.size() >= kMost;
@@ -178,11 +190,8 @@ std::string_view stage_in_any(const std::vector<std::string_view>& sentences, To
 // The first line of a post is its title: where it says that memory ran out, and in which of the two, that is the
 // matter, whatever follows.
 ToldTask task_of_title(std::string_view log) {
-  constexpr size_t kLongest = 200;
-  const size_t end = log.find('\n');
-  if (end == std::string_view::npos || end > kLongest) return ToldTask::unknown;
-  const std::string_view title = log.substr(0, end);
-  if (title.find("file \"") != std::string_view::npos || !ran_out(title)) return ToldTask::unknown;
+  const std::string_view title = title_of(log);
+  if (!ran_out(title)) return ToldTask::unknown;
   const bool trains = !stage_in(title, words_of(ToldStage::training)).empty(),
              predicts = !stage_in(title, words_of(ToldStage::prediction)).empty();
   if (trains == predicts) return ToldTask::unknown;

@@ -15,7 +15,7 @@ using enum Sign::In;
 // Trainers of libraries evaluate without gradients; the user's own script may not.
 constexpr std::string_view kLibraries =
     "ultralytics|yolo|mmdet|mmseg|detectron2|nnunet|lightning|pl_module|trainingarguments|trainer.evaluate|"
-    "per_device_|unsloth|axolotl|llamafactory|llama-factory";
+    "per_device_";
 bool own_loop(System system) { return own_program(system) || system == System::accelerate; }
 // transformers' own scripts, which use its Trainer.
 constexpr std::string_view kExamples =
@@ -27,7 +27,8 @@ bool with_a_trainer(const CaseView& view) {
   const bool named = !view.log_says(
                               "with trainer| trainer |hf "
                               "trainer|trainingarguments|trainer.evaluate|trainer.train|trainer.predict|per_device_|"
-                              "seq2seqtrainer|hf trainer|"
+                              "seq2seqtrainer|hf trainer|llama-factory|llamafactory|llama factory|axolotl|unsloth|"
+                              "ms-swift|"
                               "huggingface trainer|hugging face trainer|huggingface的trainer|transformers的trainer|"
                               "compute_metrics|predict_with_generate")
                           .empty() ||
