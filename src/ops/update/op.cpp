@@ -67,15 +67,22 @@ double flops_of(UpdateFormula formula) {
   return 0;
 }
 
-size_t state_count(UpdateFormula formula) {
+// What `use` makes of the names of a formula's states.
+template <typename Use>
+auto with_states(UpdateFormula formula, const Use& use) {
+  using Names = std::initializer_list<std::string_view>;
   switch (formula) {
 #define HR_STATES(number, type, flops, ...) \
   case UpdateFormula::number:               \
-    return std::initializer_list<std::string_view>{__VA_ARGS__}.size();
+    return use(Names{__VA_ARGS__});
     HR_UPDATES(HR_STATES)
 #undef HR_STATES
   }
-  return 0;
+  return use(Names{});
+}
+
+size_t state_count(UpdateFormula formula) {
+  return with_states(formula, [](auto names) { return names.size(); });
 }
 
 // Inputs that hold the states: in blocks, codes and their scales.
@@ -194,14 +201,7 @@ const UpdateRow& update_row(std::string_view op) {
 }
 
 std::vector<std::string_view> states_of(UpdateFormula formula) {
-  switch (formula) {
-#define HR_STATES(number, type, flops, ...) \
-  case UpdateFormula::number:               \
-    return {__VA_ARGS__};
-    HR_UPDATES(HR_STATES)
-#undef HR_STATES
-  }
-  return {};
+  return with_states(formula, [](auto names) { return std::vector<std::string_view>(names); });
 }
 
 UpdatePlan::UpdatePlan(std::string_view op, const Attrs& attrs) : UpdatePlan(update_row(op), attrs) {}

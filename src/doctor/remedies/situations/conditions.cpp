@@ -83,10 +83,13 @@ bool images_alone(const CaseView& view) {
   return speaks_of_images(view) && !speaks_of_texts(view) && speech_word(view.incident().log_text).empty();
 }
 
+std::optional<int64_t> size_of_the_device(const CaseView& view) {
+  return view.figures().capacity ? view.figures().capacity : view.balance().limit;
+}
+
 bool asks_beyond_the_device(const CaseView& view) {
-  const MessageFigures& f = view.figures();
-  const std::optional<int64_t> device = f.capacity ? f.capacity : view.balance().limit;
-  return f.requested && device && *f.requested > *device;
+  const std::optional<int64_t> requested = view.figures().requested, device = size_of_the_device(view);
+  return requested && device && *requested > *device;
 }
 
 bool speaks_of_prediction(const CaseView& view) {

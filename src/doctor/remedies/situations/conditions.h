@@ -29,6 +29,8 @@ bool speaks_of_images(const CaseView& view);
 bool images_alone(const CaseView& view);
 // The share of the one device of a server that its weights take; absent where either size is unknown.
 std::optional<double> share_of_weights(const CaseView& view);
+// The device's size, by the message or by the job; absent where neither says it.
+std::optional<int64_t> size_of_the_device(const CaseView& view);
 // One request is larger than the whole device: nothing that only moves memory about helps.
 bool asks_beyond_the_device(const CaseView& view);
 // The log says that it failed during prediction, outside training.

@@ -71,10 +71,10 @@ Evidence tensors_on_the_cpu(const CaseView& view) {
 }
 
 constexpr std::string_view kContainer =
-                               "docker|container|kubernetes|kubectl|podman|singularity|/dev/shm|shm-size|ipc=host|容器",
-                           kSharedMemory =
-                               "df -h /dev/shm: if it is full, a larger one (mount -o remount,size=16g /dev/shm; in a "
-                               "container docker run --shm-size=16g)";
+    "docker|container|kubernetes|kubectl|podman|singularity|/dev/shm|shm-size|ipc=host|容器";
+constexpr std::string_view kSharedMemory =
+    "df -h /dev/shm: if it is full, a larger one (mount -o remount,size=16g /dev/shm; in a container docker run "
+    "--shm-size=16g)";
 
 constexpr Situation kSituations[] = {
     {"tensors_on_the_cpu",

@@ -28,7 +28,7 @@ Evidence scores_beyond_the_device(const CaseView& view) {
 // One request of a whole device or more.
 Evidence beyond_the_device(const CaseView& view) {
   const MessageFigures& f = view.figures();
-  const std::optional<int64_t> device = f.capacity ? f.capacity : view.balance().limit;
+  const std::optional<int64_t> device = size_of_the_device(view);
   if (!f.requested || !device || *f.requested <= *device * 9 / 10 || *device <= 0) return {};
   if (scores_beyond_the_device(view).weight > 0) return {};
   return {0.95, fmt::format("one request of {} on a device of {}", figure(*f.requested), figure(*device))};

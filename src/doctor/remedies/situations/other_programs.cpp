@@ -49,9 +49,9 @@ Evidence by_torch7(const CaseView& view) {
 }
 
 // Caffe's forward pass alone: no solver, no backward pass.
-constexpr std::string_view
-    kForward = "net.forward|deploy.prototxt|classify.py|classification.bin|run inference|inference|predict(",
-    kSolves = "solver|train|iteration|snapshot";
+constexpr std::string_view kForward =
+    "net.forward|deploy.prototxt|classify.py|classification.bin|run inference|inference|predict(";
+constexpr std::string_view kSolves = "solver|train|iteration|snapshot";
 bool predicts_with_caffe(const CaseView& view) {
   return view.framework() == "caffe" && !view.log_says(kForward).empty() && view.log_says(kSolves).empty() &&
          view.setup_says(kSolves).empty();
