@@ -10,7 +10,8 @@ length (end-of-text tokens ignored), greedy, --streams of them under way at once
   llama.cpp  its llama-server with the GGUF that `headroom quantize` writes, a slot of the same context per stream, without its cache of
              prompts on the host; the same client. --llama-python runs the same server out of PyPI's xllamacpp (serving_peer_llama.py).
   OpenVINO   GenAI's ContinuousBatchingPipeline, called in its own process without HTTP (serving_peer_openvino.py): it saves a client's work.
-With --weights q8_0 headroom and llama.cpp serve the same GGUF of 8-bit blocks; the others have none.
+With --weights q8_0 headroom and llama.cpp serve the same GGUF of 8-bit blocks; the others have none. llama.cpp also rounds activations to
+8 bits there; `--technique quantize-activations=int8` makes headroom do so.
 Every side starts in a cgroup of --limit bytes (what the slowest starter needs; a budget is headroom's own bound, the peers' is the
 kernel's alone). Its peak is the largest resident set of its processes, sampled every 20 ms. Sides run in turns, medians over rounds; the ratio is
 within a round. Writes benchmarks/results/compare_serving.json and .md with three rounds or more. Root for the cgroup; standard library only.
@@ -53,6 +54,7 @@ def arguments():
     llama.add_argument('--llama-server')
     llama.add_argument('--llama-python')
     parser.add_argument('--weights', choices=('bf16', 'q8_0'), default='bf16')
+    parser.add_argument('--technique', action='append', default=[], help="headroom's, NAME=VALUE; repeatable")
     parser.add_argument('--requests', type=int, default=48)
     parser.add_argument('--streams', type=int, default=16)
     parser.add_argument('--rounds', type=int, default=LEAST_ROUNDS)
@@ -149,7 +151,7 @@ class Comparison:
         model = self.model if self.options.weights == 'bf16' else self.gguf
         return self.run_server([self.options.binary, 'serve', '--model', model, '--memory', self.options.memory, '--precision', 'bf16-true',
                                 '--threads', self.options.threads, '--max-model-len', CONTEXT, '--max-num-seqs', self.options.streams,
-                                '--port', self.options.port, '--quiet'])
+                                '--port', self.options.port, '--quiet', *(word for setting in self.options.technique for word in ('--technique', setting))])
 
     def run_vllm(self):
         return self.run_server([self.options.vllm_python, '-m', 'vllm.entrypoints.openai.api_server', '--model', self.model, '--dtype', 'bfloat16', '--max-model-len', CONTEXT, '--max-num-seqs',
@@ -240,7 +242,7 @@ def summary(rounds):
 def table(options, rows):
     lines = [f'{task.day_and_machine()}. {options.model} with random weights in {options.weights}, {options.threads} threads; {options.requests} requests of {PROMPTS[0]} to '
              f'{PROMPTS[1]} tokens, answers of {ANSWERS[0]} to {ANSWERS[1]}, {options.streams} at once; every side in a memory cgroup of {options.limit / GIB:g} GiB, '
-             f'`--memory {options.memory}`. {options.rounds} alternating rounds, medians. `benchmarks/compare_serving.py` says how.', '',
+             f'`{" ".join(["--memory", options.memory, *("--technique " + setting for setting in options.technique)])}`. {options.rounds} alternating rounds, medians. `benchmarks/compare_serving.py` says how.', '',
              '| side | streams/s | tokens/s | headroom is | peak resident, GiB | lost | start, s |', '|---|---|---|---|---|---|---|']
     for name, row in rows.items():
         low, high = row['headroom_to_it_range']

@@ -1,6 +1,7 @@
 #include "passes/low_rank_products.h"
 
 #include "ir/rewrite.h"
+#include "ops/linear/int8_blocks.h"
 #include "ops/registry.h"
 
 namespace headroom {
@@ -69,7 +70,8 @@ class Joiner {
     const Type& factor = graph_.value(operand(thin, "weight")).type;  // in a tiny model the base itself may be thin
     return graph_.value(first_factor(thin)).type.dtype == dtype && factor.dtype == dtype && factor.storage.dense() &&
            thin.attrs.text("layout", "out_in") == "out_in" && thin.attrs.integer("bias") == 0 &&
-           thin.attrs.integer("low_rank") == 0 && wide.attrs.integer("low_rank") == 0;
+           thin.attrs.integer("low_rank") == 0 && wide.attrs.integer("low_rank") == 0 &&
+           !multiplies_int8_blocks(wide.attrs);
   }
 
   // Node `at` becomes the product of `wide` with that of `thin`; the addend of the earlier of the two is added.

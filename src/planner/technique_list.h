@@ -12,8 +12,8 @@ namespace headroom {
 struct Technique;
 
 namespace techniques {
-extern const Technique packing, length_buckets, lora, freeze, quantize_weights, quantize_training, qat, bf16_mixed,
-    bf16_true, fp16_mixed, fp16_true;
+extern const Technique packing, length_buckets, lora, freeze, quantize_weights, quantize_training, quantize_activations,
+    qat, bf16_mixed, bf16_true, fp16_mixed, fp16_true;
 extern const Technique matmul_precision, attention_order;
 extern const Technique micro_batch, chunked_loss;
 extern const Technique recompute, recompute_segments, sequence_chunks, compress_activations, fused_optimizer,
@@ -26,16 +26,17 @@ namespace technique_lists {
 
 // On the forward program, before autodiff.
 inline constexpr const Technique* kModel[] = {
-    &techniques::packing,            // hands attention and positions the segments of the batch
-    &techniques::length_buckets,     // no pass
-    &techniques::lora,               // adds thin products to the targeted ones
-    &techniques::freeze,             // marks the weights that autodiff trains
-    &techniques::quantize_weights,   // stores others as codes
-    &techniques::quantize_training,  // and trained ones
-    &techniques::qat,                // rounds the operands of products; the precision's casts come after it
-    &techniques::bf16_mixed,         // rewrites the forward graph; autodiff derives the matching backward pass
-    &techniques::bf16_true,          // the same with the weights themselves in bf16
-    &techniques::fp16_mixed,         // as bf16-mixed
+    &techniques::packing,               // hands attention and positions the segments of the batch
+    &techniques::length_buckets,        // no pass
+    &techniques::lora,                  // adds thin products to the targeted ones
+    &techniques::freeze,                // marks the weights that autodiff trains
+    &techniques::quantize_weights,      // stores others as codes
+    &techniques::quantize_training,     // and trained ones
+    &techniques::quantize_activations,  // acts on products with codes
+    &techniques::qat,                   // rounds the operands of products; the precision's casts come after it
+    &techniques::bf16_mixed,            // rewrites the forward graph; autodiff derives the matching backward pass
+    &techniques::bf16_true,             // the same with the weights themselves in bf16
+    &techniques::fp16_mixed,            // as bf16-mixed
     &techniques::fp16_true,
 };
 // After autodiff, so that they also apply to the gradients' products.

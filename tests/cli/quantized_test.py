@@ -237,6 +237,25 @@ class Quantized(ProgramTest):
         self.assert_refused(["quantize", "--model", "model", "--output-dir", "stored"], 2, "not empty")
 
     @unittest.skipUnless((SHARED / "data/quantized").is_dir(), "no ../shared")
+    def test_activations_in_eight_bits(self):
+        for kind in ("gguf-q8_0", "gguf-q4_0", "ct-int8", "ct-int4"):
+            with self.subTest(kind):
+                folder = SHARED / "data/quantized" / kind
+                named = dict(data=folder / "rows.jsonl", length=64)
+                kept, rounded = (self.evaluate(folder / "model", "--technique", f"quantize-activations={setting}", **named)["loss"]
+                                 for setting in ("off", "int8"))
+                self.assertNotEqual(kept, rounded)
+                self.assertAlmostEqual(kept, rounded, delta=1e-3)
+        folder = SHARED / "data/quantized/gguf-q8_0"
+        done = self.call("train", "--model", folder / "model", "--data", folder / "rows.jsonl", "--lora-r", "4", "--max-steps", "1",
+                         "--memory", "256MiB", "--threads", "1", "--output-dir", "beside")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        named = ("--adapter", "beside", "--technique", "quantize-activations=int8")
+        self.assertLess(self.evaluate(folder / "model", *named, data=folder / "rows.jsonl", length=64)["loss"], 3.43)
+        text = ["evaluate", "--data", "data.txt", "--memory", "256MiB", "--technique", "quantize-activations=int8", "--model"]
+        self.assert_refused([*text, SHARED / "data/quantized/bnb-nf4/model"], 2, "no matrix", "int8-g32")
+
+    @unittest.skipUnless((SHARED / "data/quantized").is_dir(), "no ../shared")
     def test_checkpoints_of_other_programs(self):
         for kind in ("bnb-nf4", "bnb-fp4", "bnb-nf4-dq", "ct-int8", "ct-int4"):
             with self.subTest(kind):

@@ -5,19 +5,12 @@
 #include "../ops_support/coded_tensor.h"
 #include "base/error.h"
 #include "hwy/targets.h"
+#include "layer_size.h"
 
 namespace headroom {
 namespace {
 
 using namespace op_test;
-
-struct LayerSize {
-  int64_t rows, ins, outs;
-};
-
-std::ostream& operator<<(std::ostream& out, const LayerSize& size) {
-  return out << size.rows << " rows, " << size.ins << " -> " << size.outs;
-}
 
 void expect_rounded(const Tensor& found, const Tensor& expected) {
   const bool narrow = found.type().dtype == DType::bf16;

@@ -32,6 +32,7 @@
 #include "passes/offload_optimizer.h"
 #include "passes/offload_parameters.h"
 #include "passes/qat.h"
+#include "passes/quantize_activations.h"
 #include "passes/quantize_weights.h"
 #include "passes/recompute.h"
 #include "passes/sequence_chunks.h"
@@ -165,6 +166,8 @@ void run_command(const std::string& command, Graph& graph) {
     const RegionId forward = graph.find_program("forward");
     quantize_weights(graph, forward, pass, nullptr);
     if (words >> pass) narrow_products(graph, forward, DType::bf16), round_in_products(graph, forward);
+  } else if (pass == "quantize-activations") {
+    quantize_activations(graph, graph.find_program("forward"));
   } else if (pass == "qat" && words >> pass) {
     const RegionId forward = graph.find_program("forward");
     fake_quantize(graph, forward, pass);

@@ -290,6 +290,16 @@ TEST(Techniques, Int8MixedNamesItsProducts) {
   EXPECT_MENTIONS(refusal({{"quantize-training", "int8-mixed"}}, options), "--precision bf16-mixed");
 }
 
+TEST(Techniques, ActivationsInEightBitsAreForModelsThatAreNotTrained) {
+  EXPECT_MENTIONS(refusal({{"quantize-activations", "int8"}}), "acts on evaluate, generate and serve");
+  EXPECT_MENTIONS(refusal({{"quantize-activations", "int4"}}), "int8");
+  EXPECT_MENTIONS(refusal({{"quantize-activations", "int8"}, {"qat", "int8"}}), "name one of the two");
+  TrainOptions options = fixed_options();
+  options.machine.device = "null";
+  options.machine.profile = "A100-80GB";
+  EXPECT_MENTIONS(refusal({{"quantize-activations", "int8"}}, options), "no kernels for a GPU");
+}
+
 TEST(Techniques, TrainedCodesNeedAnOptimizerOfSingleElements) {
   TrainOptions options = fixed_options();
   options.optimizer.optim = "sophia";

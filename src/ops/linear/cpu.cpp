@@ -2,6 +2,7 @@
 #include "base/threads.h"
 #include "ops/cpu/kernel.h"
 #include "ops/cpu/matmul.h"
+#include "ops/linear/cpu_int8_blocks.h"
 #include "ops/linear/cpu_rows.h"
 #include "ops/linear/scratch.h"
 #include "ops/stream/float_types.h"
@@ -32,6 +33,7 @@ class ProductKernel final : public CpuKernel {
 
 template <MatmulMaker make>
 KernelOffer make_linear(const KernelSpec& spec, const DeviceFacts& facts) {
+  if (multiplies_int8_blocks(spec.attrs)) return {nullptr, kInBlocks};
   if (make != make_reference_matmul && is_batch_invariant(spec.attrs))
     return {nullptr, "its sums depend on the number of rows"};
   MatmulOffer offer = make(linear_product(spec.call()), facts, spec.scratch_bytes);
@@ -44,6 +46,11 @@ KernelOffer make_linear_dx(const KernelSpec& spec, const DeviceFacts& facts) {
   MatmulOffer offer = make(linear_dx_product(spec.call()), facts, spec.scratch_bytes);
   if (!offer.matmul) return {nullptr, offer.refusal};
   return {std::make_unique<ProductKernel>(std::move(offer.matmul), linear_operands(spec.attrs)), {}};
+}
+
+KernelOffer make_linear_reference(const KernelSpec& spec, const DeviceFacts& facts) {
+  return multiplies_int8_blocks(spec.attrs) ? make_linear_int8_blocks_reference(spec, facts)
+                                            : make_linear<make_reference_matmul>(spec, facts);
 }
 
 class WeightGradientKernel final : public CpuKernel {
@@ -110,12 +117,13 @@ KernelOffer make_bias_grad(const KernelSpec& spec, const DeviceFacts&) {
 }  // namespace
 
 void register_linear_cpu(CpuKernels& kernels) {
-  kernels.add("linear", {{"rows", make_linear_rows},
+  kernels.add("linear", {{"int8-blocks", make_linear_int8_blocks},
+                         {"rows", make_linear_rows},
                          {"amx", make_linear<make_amx_matmul>},
                          {"onednn", make_linear<make_onednn_matmul>},
                          {"int8", make_linear<make_int8_matmul>},
                          {"simd", make_linear<make_simd_matmul>},
-                         {"reference", make_linear<make_reference_matmul>}});
+                         {"reference", make_linear_reference}});
   kernels.add("linear_dx", {{"amx", make_linear_dx<make_amx_matmul>},
                             {"onednn", make_linear_dx<make_onednn_matmul>},
                             {"int8", make_linear_dx<make_int8_matmul>},

@@ -1,6 +1,7 @@
 #include "ops/linear/cpu_rows.h"
 
 #include "ops/linear/cpu_coded_rows.h"
+#include "ops/linear/cpu_int8_blocks.h"
 #include "ops/linear/scratch.h"
 
 namespace headroom {
@@ -32,6 +33,7 @@ KernelOffer make_rows(const KernelSpec& spec, RowsPlan plan, const DeviceFacts& 
 }
 
 KernelOffer make_either(const KernelSpec& spec, const RowsPlan& plan, const DeviceFacts& facts) {
+  if (multiplies_int8_blocks(spec.attrs)) return {nullptr, kInBlocks};
   return spec.inputs[LinearInputs::weight].storage.dense() ? make_rows(spec, plan, facts)
                                                            : make_coded_rows(spec, plan, facts);
 }

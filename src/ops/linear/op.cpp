@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "ir/vjp.h"
 #include "ops/linear/int8.h"
+#include "ops/linear/int8_blocks.h"
 #include "ops/linear/scratch.h"
 #include "ops/linear/shape.h"
 #include "ops/registry.h"
@@ -44,6 +45,9 @@ void check_operands(std::string_view op, const Type& left, const Type& right, co
            dtype_name(left.dtype), dtype_name(right.dtype));
   HR_CHECK(attrs.text("multiply") != kMultiplyInt8 || (right.storage.dense() && attrs.integer("low_rank") == 0),
            "{}: products of 8-bit codes have a dense weight and no low-rank part", op);
+  HR_CHECK(!multiplies_int8_blocks(attrs) || (has_int8_blocks(right.storage, right.shape.back().constant) &&
+                                              layout == "out_in" && attrs.integer("low_rank") == 0),
+           "{}: 8-bit activations meet blocks of whole numbers, and no low-rank part", op);
 }
 
 DType output_dtype(std::string_view op, DType operand, const Attrs& attrs) {

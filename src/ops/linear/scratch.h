@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ops/cpu/int8_matmul_scratch.h"
+#include "ops/linear/int8_blocks.h"
 #include "ops/linear/row_blocks.h"
 #include "ops/linear/shape.h"
 
@@ -66,6 +67,7 @@ inline int64_t rows_scratch(const OpCall& call, const DeviceFacts& facts) {
 
 // Scratch of the CPU kernels of linear.
 inline int64_t linear_scratch(const OpCall& call, const DeviceFacts& facts) {
+  if (multiplies_int8_blocks(call.attrs)) return int8_blocks_scratch(call, facts);
   return std::max(product_scratch(linear_product(call), facts), rows_scratch(call, facts));
 }
 

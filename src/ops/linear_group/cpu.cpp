@@ -1,4 +1,5 @@
 // CPU kernels of a group of linear layers: all weights in one pass for few rows of x, else one layer after the other.
+#include "ops/linear/cpu_int8_blocks.h"
 #include "ops/linear/cpu_rows.h"
 #include "ops/linear_group/member_calls.h"
 
@@ -25,8 +26,10 @@ KernelOffer make_reference_each(const KernelSpec& spec, const DeviceFacts& facts
 }  // namespace
 
 void register_linear_group_cpu(CpuKernels& kernels) {
-  kernels.add("linear_group",
-              {{"rows", make_linear_group_rows}, {"each", make_fastest_each}, {"reference", make_reference_each}});
+  kernels.add("linear_group", {{"int8-blocks", make_linear_int8_blocks},
+                               {"rows", make_linear_group_rows},
+                               {"each", make_fastest_each},
+                               {"reference", make_reference_each}});
 }
 
 }  // namespace headroom

@@ -1,0 +1,181 @@
+#include "ops/linear/cpu_int8_blocks.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "ops/cpu/int8_codes.h"
+#include "ops/cpu/scratch.h"
+#include "ops/linear/int8_block_kernels.h"
+
+namespace headroom {
+namespace {
+
+using namespace int8_blocks;
+
+// What is known before the addresses.
+struct Int8BlocksPlan {
+  RowsPlan rows;
+  Storage storage;
+  DType x = DType::f32, y = DType::f32;
+  int64_t threads = 1;  // for which there is scratch
+  Int8BlockKernels kernels;
+};
+
+Int8BlocksPlan plan_of(const KernelSpec& spec, const DeviceFacts& facts) {
+  const LinearShape shape = linear_shape(spec.call());
+  const bool one = spec.op == "linear", bias = spec.attrs.integer("bias") != 0;
+  const LinearOperands inputs = one ? linear_operands(spec.attrs) : LinearOperands{};
+  Int8BlocksPlan plan;
+  plan.rows = {shape.rows, shape.ins, shape.out_in, inputs.bias, inputs.last, true};
+  if (!one && bias) plan.rows.bias = 1 + spec.outputs.size();
+  plan.storage = spec.inputs[LinearInputs::weight].storage;
+  plan.x = spec.inputs[LinearInputs::left].dtype;
+  plan.y = spec.outputs[0].dtype;
+  plan.threads = facts.threads;
+  return plan;
+}
+
+// Empty if all weights of a call are stored in one way.
+std::string refusal_of(const KernelSpec& spec) {
+  if (!multiplies_int8_blocks(spec.attrs)) return "8-bit activations are not asked for";
+  for (size_t i = 1; i < spec.outputs.size(); ++i)
+    if (spec.inputs[1 + i].storage != spec.inputs[LinearInputs::weight].storage)
+      return "weights that are stored in several ways";
+  return {};
+}
+
+template <typename T>
+void finish_row(const RowProduct& product, int64_t row, int64_t column, int64_t count, const float* sums) {
+  T* const y = static_cast<T*>(product.y) + row * product.outs;
+  const T* const residual = static_cast<const T*>(product.residual) + (product.residual ? row * product.outs : 0);
+  for (int64_t i = 0; i < count; ++i) {
+    float value = sums[i];
+    if (product.bias) value += product.bias[column + i];
+    if (product.residual) value += static_cast<float>(residual[column + i]);
+    y[column + i] = static_cast<T>(value);
+  }
+}
+
+// y = sums [+ bias] [+ residual] for some columns of all rows.
+void finish(const RowProduct& product, DType dtype, int64_t column, int64_t count, const BlockSums& from) {
+  with_float(dtype, [&](auto type) {
+    for (int64_t row = 0; row < product.rows; ++row)
+      finish_row<decltype(type)>(product, row, column, count, from.sums + row * from.stride);
+  });
+}
+
+CodedOuts outs_of(const CodedMatrix& weight, int64_t outs, int64_t ins) {
+  const Storage& storage = weight.storage();
+  return {weight.codes(),
+          weight.scales(),
+          outs,
+          ins * storage.payload_bits / 8,
+          ins / storage.block,
+          storage.block / kCodesBlock};
+}
+
+// Columns begin .. end of one weight.
+void multiply(const Int8BlocksPlan& plan, const RowProduct& product, const CodedRows& rows, const CodedOuts& weight,
+              int64_t begin, int64_t end, std::byte* memory) {
+  Carver scratch(memory);
+  PackedPiece piece;
+  piece.pairs = scratch.take<int32_t>(Sizes::piece_bytes() / 4);
+  piece.scales = scratch.take<float>(Sizes::piece_scale_bytes() / 4);
+  const int64_t width = rows.few() ? 8 : kTileCols;
+  const BlockSums sums{scratch.take<float>(0), width};
+  for (int64_t column = begin; column < end; column += width) {
+    if (rows.few())
+      plan.kernels.few(rows, weight, column, sums);
+    else
+      plan.kernels.tile(rows, weight, column, piece, sums);
+    finish(product, plan.y, column, std::min(width, end - column), sums);
+  }
+}
+
+// Codes of all rows of the pass; the threads share the strips.
+void encode(const Int8BlocksPlan& plan, const void* x, const CodedRows& rows) {
+  const int64_t each = rows.few() ? 1 : kStripRows;
+  parallel_for((rows.rows + each - 1) / each, rows.few() ? kFewRows : 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t first = begin * each; first < std::min(rows.rows, end * each); first += each)
+      plan.kernels.encode(x, plan.x, first, std::min(each, rows.rows - first), rows);
+  });
+}
+
+void run(const KernelCall& call, const Int8BlocksPlan& plan) {
+  HR_CHECK(threads() <= plan.threads, "scratch for {} threads, a team of {}", plan.threads, threads());
+  const Sizes sizes = int8_blocks::sizes(plan.rows.count, plan.rows.ins);
+  std::byte* const scratch = call.scratch.data();
+  for (int64_t first = 0; first < plan.rows.count; first += sizes.rows) {
+    const PassRows pass{first, std::min(sizes.rows, plan.rows.count - first)};
+    const CodedRows rows{reinterpret_cast<int16_t*>(scratch), reinterpret_cast<float*>(scratch + sizes.code_bytes()),
+                         pass.count, sizes.blocks()};
+    encode(plan, row_product(call, plan.rows, pass, 0).x, rows);
+    share_columns(call, kTileCols, [&](size_t i, int64_t begin, int64_t end, int thread) {
+      const RowProduct product = row_product(call, plan.rows, pass, i);
+      const CodedMatrix weight(call.inputs[1 + i].data, plan.storage, product.outs * product.ins);
+      multiply(plan, product, rows, outs_of(weight, product.outs, product.ins), begin, end,
+               scratch + sizes.row_bytes() + thread * sizes.thread_bytes());
+    });
+  }
+}
+
+// The sum of a row and a column.
+template <typename T>
+float dot(const T* x, const CodedMatrix& weight, int64_t out, int64_t ins) {
+  const Storage& storage = weight.storage();
+  float sum = 0;
+  for (int64_t first = 0; first < ins; first += kCodesBlock) {
+    int32_t largest = 0, products = 0;
+    for (int64_t i = first; i < first + kCodesBlock; ++i)
+      largest = std::max(largest, magnitude_bits(static_cast<float>(x[i])));
+    const Int8Scale scale = int8_scale(largest);
+    float codes[kCodesBlock];
+    const int64_t at = out * ins + first, block = at / storage.block * storage.block;
+    decode(storage.codes, storage.payload_bits, weight.codes() + code_bytes(block, storage.payload_bits), 1.0f,
+           at - block, kCodesBlock, codes);
+    for (int64_t i = 0; i < kCodesBlock; ++i)
+      products += int8_code(static_cast<float>(x[first + i]), scale.inverse) * static_cast<int32_t>(codes[i]);
+    sum = std::fma(static_cast<float>(products), scale.scale * weight.scale_of(at / storage.block), sum);
+  }
+  return sum;
+}
+
+void run_reference(const KernelCall& call, const Int8BlocksPlan& plan) {
+  const PassRows all{0, plan.rows.count};
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    const RowProduct product = row_product(call, plan.rows, all, i);
+    const CodedMatrix weight(call.inputs[1 + i].data, plan.storage, product.outs * product.ins);
+    parallel_for(product.outs, 8, [&](int64_t begin, int64_t end, int) {
+      for (int64_t row = 0; row < product.rows; ++row)
+        for (int64_t out = begin; out < end; ++out) {
+          float sum = 0;
+          with_float(plan.x, [&](auto type) {
+            sum = dot(static_cast<const decltype(type)*>(product.x) + row * product.ins, weight, out, product.ins);
+          });
+          with_float(plan.y, [&](auto type) { finish_row<decltype(type)>(product, row, out, 1, &sum); });
+        }
+    });
+  }
+}
+
+}  // namespace
+
+KernelOffer make_linear_int8_blocks(const KernelSpec& spec, const DeviceFacts& facts) {
+  if (std::string refusal = refusal_of(spec); !refusal.empty()) return {nullptr, std::move(refusal)};
+  if (!facts.capabilities.has(kAvx2)) return {nullptr, "the machine has no AVX2"};
+  Int8BlocksPlan plan = plan_of(spec, facts);
+  const int64_t needed = sizes(plan.rows.count, plan.rows.ins).total_bytes(facts.threads);
+  if (needed > spec.scratch_bytes)
+    return {nullptr, fmt::format("needs {} bytes of scratch, {} are booked", needed, spec.scratch_bytes)};
+  plan.kernels = int8_block_kernels(plan.storage.payload_bits);
+  return {kernel_of([plan](const KernelCall& call) { run(call, plan); }), {}};
+}
+
+KernelOffer make_linear_int8_blocks_reference(const KernelSpec& spec, const DeviceFacts& facts) {
+  if (std::string refusal = refusal_of(spec); !refusal.empty()) return {nullptr, std::move(refusal)};
+  const Int8BlocksPlan plan = plan_of(spec, facts);
+  return {kernel_of([plan](const KernelCall& call) { run_reference(call, plan); }), {}};
+}
+
+}  // namespace headroom

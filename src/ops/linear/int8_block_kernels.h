@@ -1,0 +1,58 @@
+// The steps of a product of 8-bit activations with a weight in blocks of integer codes (int8_blocks.h), for AVX2 and
+// AVX-512. In memory that they share, the codes of a block follow the weight's: element by element for 8 bits; for 4
+// bits the even elements, which are the higher halves of bytes, then the odd ones.
+#pragma once
+
+#include "ops/cpu/coded_matrix.h"
+#include "ops/linear/int8_blocks.h"
+
+namespace headroom {
+
+// Codes of rows of x as 16-bit numbers, and a scale for each block of them. A few rows are stored one after the other;
+// otherwise strips of four rows are, each in pairs of codes: [block, pair, row], with scales [block, row].
+struct CodedRows {
+  int16_t* codes = nullptr;
+  float* scales = nullptr;
+  int64_t rows = 0;
+  int64_t blocks = 0;  // of a row
+
+  bool few() const { return rows <= int8_blocks::kFewRows; }
+};
+
+// A weight [outs, ins] in blocks of integer codes.
+struct CodedOuts {
+  const uint8_t* codes = nullptr;
+  const float* scales = nullptr;
+  int64_t outs = 0;
+  int64_t row_bytes = 0;
+  int64_t row_scales = 0;  // scales of a row
+  int64_t shared = 1;      // blocks of 32 codes for each scale
+};
+
+// The f32 sums of some columns; the first of a row is row * stride behind `sums`.
+struct BlockSums {
+  float* sums = nullptr;
+  int64_t stride = 0;
+};
+
+// Memory of a thread for a tile's weight: codes in pairs [block, pair, column], scales [block, column].
+struct PackedPiece {
+  int32_t* pairs = nullptr;
+  float* scales = nullptr;
+};
+
+struct Int8BlockKernels {
+  // Turns rows [first, first + count) of x, in elements of `dtype`, into codes: the rows of a strip, or a few rows.
+  // Rows of a strip after the last have codes and scales of 0.
+  void (*encode)(const void* x, DType dtype, int64_t first, int64_t count, const CodedRows& rows) = nullptr;
+  // The sums of at most eight columns from `column` on with all rows, which are few.
+  void (*few)(const CodedRows& rows, const CodedOuts& weight, int64_t column, const BlockSums& out) = nullptr;
+  // The sums of a tile of kTileCols columns from `column` on with all strips; those after the last column repeat it.
+  void (*tile)(const CodedRows& rows, const CodedOuts& weight, int64_t column, const PackedPiece& piece,
+               const BlockSums& out) = nullptr;
+};
+
+// Of this machine, for codes of `bits`; needs AVX2.
+Int8BlockKernels int8_block_kernels(int bits);
+
+}  // namespace headroom
