@@ -4,6 +4,7 @@
 #include "base/threads.h"
 #include "ops/add/simd.h"
 #include "ops/cast/convert.h"
+#include "ops/cpu/coded_matrix.h"
 #include "ops/embedding/operands.h"
 #include "ops/stream/scalar_access.h"
 
@@ -15,7 +16,33 @@ int64_t row_of(int32_t id, int64_t rows) { return std::clamp<int64_t>(id, 0, row
 constexpr int64_t kNoPadding = -1;
 int64_t padding_row(const KernelSpec& spec) { return spec.attrs.integer("padding", kNoPadding); }
 
-std::unique_ptr<CpuKernel> gather_simd(const KernelSpec&) {
+CodedMatrix coded_table(const TensorView& table, const Storage& storage) {
+  return {table.data, storage, table.count()};
+}
+
+// Rows of a table in blocks of codes, decoded a piece at a time and rounded to nearest even.
+std::unique_ptr<CpuKernel> gather_decoded(const Storage& storage) {
+  return kernel_of([storage](const KernelCall& call) {
+    constexpr int64_t kPiece = 1024;
+    const TensorView &ids = call.inputs[EmbeddingInputs::ids], &table = call.inputs[EmbeddingInputs::table],
+                     &y = call.outputs[0];
+    const CodedMatrix codes = coded_table(table, storage);
+    const int64_t width = table.dims[1], bytes = dtype_bytes(y.dtype);
+    parallel_for(ids.count(), 4, [&](int64_t begin, int64_t end, int) {
+      float values[kPiece];
+      for (int64_t i = begin; i < end; ++i)
+        for (int64_t at = 0; at < width; at += kPiece) {
+          const int64_t count = std::min(kPiece, width - at);
+          codes.read(row_of(ids.as<int32_t>()[i], table.dims[0]) * width + at, count, values);
+          convert_floats(values, DType::f32, y.as<std::byte>() + (i * width + at) * bytes, y.dtype, count);
+        }
+    });
+  });
+}
+
+std::unique_ptr<CpuKernel> gather_simd(const KernelSpec& spec) {
+  if (const Storage& storage = spec.inputs[EmbeddingInputs::table].storage; !storage.dense())
+    return gather_decoded(storage);
   return kernel_of([](const KernelCall& call) {
     const TensorView &ids = call.inputs[EmbeddingInputs::ids], &table = call.inputs[EmbeddingInputs::table],
                      &y = call.outputs[0];
@@ -29,14 +56,21 @@ std::unique_ptr<CpuKernel> gather_simd(const KernelSpec&) {
   });
 }
 
-std::unique_ptr<CpuKernel> gather_reference(const KernelSpec&) {
-  return kernel_of([](const KernelCall& call) {
+double element_of(const TensorView& table, const Storage& storage, int64_t index) {
+  if (storage.dense()) return read_element(table, index);
+  float value = 0;
+  coded_table(table, storage).read(index, 1, &value);
+  return static_cast<double>(value);
+}
+
+std::unique_ptr<CpuKernel> gather_reference(const KernelSpec& spec) {
+  return kernel_of([storage = spec.inputs[EmbeddingInputs::table].storage](const KernelCall& call) {
     const TensorView &ids = call.inputs[EmbeddingInputs::ids], &table = call.inputs[EmbeddingInputs::table];
     const int64_t width = table.dims[1];
     for (int64_t i = 0; i < ids.count(); ++i)
       for (int64_t j = 0; j < width; ++j)
         write_element(call.outputs[0], i * width + j,
-                      read_element(table, row_of(ids.as<int32_t>()[i], table.dims[0]) * width + j));
+                      element_of(table, storage, row_of(ids.as<int32_t>()[i], table.dims[0]) * width + j));
   });
 }
 

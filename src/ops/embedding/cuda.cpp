@@ -8,6 +8,7 @@ namespace headroom {
 namespace {
 
 std::unique_ptr<CudaKernel> make_embedding(const KernelSpec& spec, const CudaContext& context) {
+  HR_CHECK(spec.inputs[EmbeddingInputs::table].storage.dense(), "embedding: no kernel decodes a table");
   cuda::EmbeddingArgs args;
   args.tokens = count_of(spec.inputs[EmbeddingInputs::ids]);
   args.rows = spec.inputs[EmbeddingInputs::table].dims[0];

@@ -1,4 +1,4 @@
-// Rules of the token embedding and of its table's gradient.
+// Rules of the token embedding and of its table's gradient. A table that is not trained may be in blocks of codes.
 #include <memory>
 
 #include "ir/vjp.h"
@@ -18,6 +18,16 @@ void require_padding(std::string_view op, const Attrs& attrs, const Dim& rows) {
   HR_CHECK(padding >= 0 && padding < rows.constant, "{}: padding is row {} of {}", op, padding, rows.constant);
 }
 
+// ids, and the table: dense, or f32 in blocks of codes, whose rows are decoded.
+void require_table(std::string_view op, std::span<const Type> inputs) {
+  HR_CHECK(inputs.size() == 2, "{}: {} inputs, not 2", op, inputs.size());
+  const Type &ids = inputs[EmbeddingInputs::ids], &table = inputs[EmbeddingInputs::table];
+  HR_CHECK(ids.dtype == DType::i32 && ids.storage.dense(), "{}: ids are i32, not {}", op, dtype_name(ids.dtype));
+  require_float(op, "table", table);
+  HR_CHECK(table.storage.dense() || table.dtype == DType::f32, "{}: codes of {} elements", op, dtype_name(table.dtype));
+  HR_CHECK(table.shape.size() == 2 && !table.shard, "{}: the table is a whole matrix", op);
+}
+
 // y[b, s] = table[ids[b, s]], in attribute "dtype" or the table's
 class Embedding final : public Op {
  public:
@@ -27,12 +37,8 @@ class Embedding final : public Op {
   bool by_rows() const override { return true; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
-    require_inputs(name(), inputs, 2);
-    const Type& ids = inputs[EmbeddingInputs::ids];
-    const Type& table = inputs[EmbeddingInputs::table];
-    HR_CHECK(ids.dtype == DType::i32, "embedding: ids are i32, not {}", dtype_name(ids.dtype));
-    require_float(name(), "table", table);
-    HR_CHECK(table.shape.size() == 2 && !table.shard, "embedding: the table is a whole matrix");
+    require_table(name(), inputs);
+    const Type &ids = inputs[EmbeddingInputs::ids], &table = inputs[EmbeddingInputs::table];
     require_padding(name(), attrs, table.shape[0]);
     Type y = computed(ids, float_attr(name(), attrs, table.dtype));
     y.shape.push_back(table.shape[1]);
@@ -41,8 +47,8 @@ class Embedding final : public Op {
 
   // Only the rows of the table that the ids name are read.
   Work work(const OpCall& call) const override {
-    const double row = static_cast<double>(call.inputs[EmbeddingInputs::table].dims[1] *
-                                           dtype_bytes(call.inputs[EmbeddingInputs::table].dtype));
+    const ConcreteType& table = call.inputs[EmbeddingInputs::table];
+    const double row = static_cast<double>(storage_bytes(table)) / static_cast<double>(table.dims[0]);
     const double rows = static_cast<double>(element_count(call.inputs[EmbeddingInputs::ids].dims));
     return {0, rows * (row + 4) + static_cast<double>(storage_bytes(call.outputs[0]))};
   }
