@@ -42,6 +42,7 @@ class Narrower {
         if (const ValueId input = graph_.node(id).inputs[static_cast<size_t>(index)];
             graph_.value(input).type.dtype == DType::f32 && graph_.value(input).type.storage.dense())
           graph_.node(id).inputs[static_cast<size_t>(index)] = cast(input, narrow_, graph_.node(id).block);
+      narrow_look_up(graph_.node(id));
       infer_again(graph_, id);
       rewritten_.push_back(id);
     }
@@ -49,6 +50,13 @@ class Narrower {
   }
 
  private:
+  // A table of codes stays as it is; what is looked up has the type that it would have with a narrow table.
+  void narrow_look_up(Node& node) const {
+    if (node.op->kind() != OpKind::lookup || node.attrs.has("dtype")) return;
+    if (graph_.value(operand(node, "table")).type.storage.dense()) return;
+    node.attrs.set("dtype", std::string(dtype_name(narrow_)));
+  }
+
   ValueId cast(ValueId value, DType dtype, int32_t block) {
     const auto at = casts_.find(value);
     if (at != casts_.end()) return at->second;

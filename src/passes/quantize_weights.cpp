@@ -1,6 +1,7 @@
 #include "passes/quantize_weights.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "base/error.h"
@@ -62,6 +63,28 @@ Storage storage_of(std::string_view kind, const Value& weight) {
   return storage;
 }
 
+// Whether a node looks up rows by the ids of its tokens, not by their positions.
+bool looks_up_tokens(const Node& node) {
+  return node.op->kind() == OpKind::lookup &&
+         operand_place(*node.op, node.attrs, node.inputs.size(), "ids") < node.inputs.size();
+}
+
+void name_form(std::map<ValueId, std::string>& forms, ValueId weight, const std::string& form) {
+  const auto [at, added] = forms.emplace(weight, form);
+  if (added || at->second == form) return;
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("--technique quantize-weights: embedding and head are one matrix, which cannot be both {} and {}",
+                  at->second, form),
+      "name one form");
+}
+
+void require_part(std::string_view part, const std::string& form, bool found) {
+  if (form.empty() || found) return;
+  throw Error(ErrorKind::usage, fmt::format("--technique quantize-weights: the model has no {} to quantise", part),
+              fmt::format("leave +{} out", part));
+}
+
 }  // namespace
 
 std::vector<NodeId> quantizable_layers(const Graph& graph, RegionId region) {
@@ -88,6 +111,30 @@ int64_t quantize_weights(Graph& graph, RegionId region, std::string_view kind, c
     ++count;
   }
   return count;
+}
+
+std::vector<ValueId> quantize_embedding_and_head(Graph& graph, RegionId region, const CodedParts& parts) {
+  std::map<ValueId, std::string> forms;
+  bool embedding = false, head = false;
+  for (const NodeId id : graph.region(region).nodes) {
+    const Node& node = graph.node(id);
+    if (!node.op || node.block != kNone) continue;
+    const bool looks_up = looks_up_tokens(node), multiplies = node.op->product() == kLinear;
+    if (!looks_up && !multiplies) continue;
+    const ValueId weight = operand(node, looks_up ? "table" : "weight");
+    if (!graph.value(weight).persistent || is_lora_name(graph.value(weight).name)) continue;
+    (looks_up ? embedding : head) = true;
+    if (const std::string& form = looks_up ? parts.embedding : parts.head; !form.empty())
+      name_form(forms, weight, form);
+  }
+  require_part("embedding", parts.embedding, embedding);
+  require_part("head", parts.head, head);
+  std::vector<ValueId> coded;
+  for (const auto& [weight, form] : forms) {
+    graph.value(weight).type.storage = storage_of(form, graph.value(weight));
+    coded.push_back(weight);
+  }
+  return coded;
 }
 
 }  // namespace headroom

@@ -168,6 +168,12 @@ void run_command(const std::string& command, Graph& graph) {
     if (words >> pass) narrow_products(graph, forward, DType::bf16), round_in_products(graph, forward);
   } else if (pass == "quantize-activations") {
     quantize_activations(graph, graph.find_program("forward"));
+  } else if (pass == "quantize-weights-to-read" && words >> pass) {
+    const RegionId forward = graph.find_program("forward");
+    const CodedParts parts = coded_parts(pass).value();
+    quantize_weights(graph, forward, parts.layers, nullptr);
+    quantize_embedding_and_head(graph, forward, parts);
+    if (words >> pass) store_weights_to_read(graph, DType::bf16);
   } else if (pass == "qat" && words >> pass) {
     const RegionId forward = graph.find_program("forward");
     fake_quantize(graph, forward, pass);

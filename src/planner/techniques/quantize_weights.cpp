@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/integer_codes.h"
+#include "passes/freeze.h"
 #include "planner/technique.h"
 #include "planner/techniques/lora.h"
 
@@ -18,19 +19,49 @@ void check_adapters(const PlanRequest& request, const std::string& setting) {
               "keep the base in 16 bits (--precision bf16-true), or leave DoRA out (LoRA over codes)");
 }
 
+void check_form(const std::string& form) {
+  if (integer_codes(form)) return;
+  if (form.starts_with("int4-") || form.starts_with("int8-"))
+    throw Error(ErrorKind::usage,
+                fmt::format("--technique quantize-weights={}: there is no such group of elements", form),
+                fmt::format("{}-g32, or another multiple of 8 that divides the rows; {}-row", form.substr(0, 4),
+                            form.substr(0, 4)));
+  check_setting(kQuantizeWeights, form, {"nf4", "nf4-dq", "fp4", "int8", "int4"});
+}
+
 void check(const PlanRequest& request, const std::string& setting) {
   check_adapters(request, setting);
-  if (integer_codes(setting)) return;
-  if (setting.starts_with("int4-") || setting.starts_with("int8-"))
+  if (setting == "off") return;
+  const std::optional<CodedParts> parts = coded_parts(setting);
+  if (!parts)
+    throw Error(ErrorKind::usage, fmt::format("--technique quantize-weights={}: no such parts of a model", setting),
+                "name each once: int8+embedding, int8+head, int4+embedding+head:int8");
+  for (const std::string& form : {parts->layers, parts->embedding, parts->head})
+    if (!form.empty() || form == parts->layers) check_form(form);
+  if (parts->beyond_layers() && !request.facts.is_cpu())
     throw Error(ErrorKind::usage,
-                fmt::format("--technique quantize-weights={}: there is no such group of elements", setting),
-                fmt::format("{}-g32, or another multiple of 8 that divides the rows; {}-row", setting.substr(0, 4),
-                            setting.substr(0, 4)));
-  check_setting(kQuantizeWeights, setting, {"nf4", "nf4-dq", "fp4", "int8", "int4", "off"});
+                fmt::format("--technique quantize-weights={}: an embedding or a head in codes is built for the CPU, "
+                            "not for {}",
+                            setting, request.facts.device),
+                fmt::format("use {}", parts->layers));
+}
+
+// For programs with a loss, which reads the head as plain numbers.
+std::string form_of_layers(const PlanRequest& request) {
+  const std::string setting = pin(request, kQuantizeWeights.name);
+  const CodedParts parts = coded_parts(setting).value();
+  if (parts.beyond_layers())
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("--technique quantize-weights={}: a loss reads embedding and head as plain numbers; they are "
+                    "codes only with generate and serve",
+                    setting),
+        fmt::format("use {}", parts.layers));
+  return parts.layers;
 }
 
 void store(Assembly& a, const PlanRequest& request, const Candidate&) {
-  const std::string kind = pin(request, kQuantizeWeights.name);
+  const std::string kind = form_of_layers(request);
   if (a.trains && !weights_are(request, WeightForm::adapted))
     throw Error(ErrorKind::usage,
                 fmt::format("--technique quantize-weights={}: weights that are trained cannot be codes", kind),
@@ -40,6 +71,24 @@ void store(Assembly& a, const PlanRequest& request, const Candidate&) {
     throw Error(ErrorKind::usage,
                 fmt::format("--technique quantize-weights={}: the model has no linear layers to quantise", kind),
                 "leave it out");
+}
+
+// What an adapter saves of its own replaces the base's weight, in plain numbers.
+void refuse_saved(const Graph& graph, const PlanRequest& request, ValueId weight) {
+  const std::string& name = graph.value(weight).name;
+  for (const std::string& module : requested_lora(request).modules_to_save)
+    if (pattern_means(module, name))
+      throw Error(ErrorKind::usage,
+                  fmt::format("--technique quantize-weights={}: the adapter has its own {}, which cannot be codes",
+                              pin(request, kQuantizeWeights.name), name),
+                  "leave that part out");
+}
+
+void store_to_read(Graph& graph, std::span<const RegionId> programs, const PlanRequest& request) {
+  const CodedParts parts = coded_parts(pin(request, kQuantizeWeights.name)).value();
+  headroom::quantize_weights(graph, programs.front(), parts.layers, nullptr);
+  for (const ValueId weight : quantize_embedding_and_head(graph, programs.front(), parts))
+    refuse_saved(graph, request, weight);
 }
 
 Told told(const PlanRequest& request, const Candidate& chosen) {
@@ -60,10 +109,7 @@ constinit const Technique quantize_weights{
     .choices = when_asked_for<kQuantizeWeights>,
     .weights = WeightForm::codes,
     .for_inference = true,
-    .inference_pass =
-        [](Graph& graph, std::span<const RegionId> programs, const PlanRequest& request) {
-          headroom::quantize_weights(graph, programs.front(), pin(request, kQuantizeWeights.name), nullptr);
-        },
+    .inference_pass = store_to_read,
     .model_pass = store,
     .told = told,
     .record =
