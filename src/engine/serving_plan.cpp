@@ -6,6 +6,7 @@
 #include "engine/model_steps.h"
 #include "engine/process_bytes.h"
 #include "engine/serving.h"
+#include "engine/technique_pins.h"
 #include "models/serving.h"
 #include "passes/precisions.h"
 #include "planner/serving.h"
@@ -263,6 +264,7 @@ std::vector<ServingRegion> regions_of(const ServingPlan& serving) {
 ServingPlan plan_files(const ServedFiles& served, const InferenceOptions& options, const ServingOptions& serving) {
   const ModelFiles& model = served.model();
   PlanRequest request = served.request();
+  pin_stored_embedding_and_head(request, model.spec);
   book_prompt(request, model, 0, 0);
   const DType cache = cache_type(request, serving.kv_cache_dtype);
   const LoraSlots lora = slots_of(request, serving, model.spec, served.adapted());

@@ -149,10 +149,26 @@ void pin_stored_codes(PlanRequest& request, const ModelSpec& spec) {
                   fmt::format("--technique {}={}: the checkpoint's weights are {} codes", info.name, pin.setting,
                               spec.weight_codes),
                   "leave it out: they are used as they are stored");
-    pin = {setting, "as the checkpoint stores them"};
+    if (pin.setting.empty()) pin = {setting, "as the checkpoint stores them"};
   };
   say(kQuantizeWeights, rounds_activations ? "int4" : spec.weight_codes);
   if (rounds_activations) say(kQat, spec.weight_codes);
+}
+
+void pin_stored_embedding_and_head(PlanRequest& request, const ModelSpec& spec) {
+  if (!request.facts.is_cpu() || (spec.embedding_codes.empty() && spec.head_codes.empty())) return;
+  Pin& pin = request.techniques.at(std::string(kQuantizeWeights.name));
+  if (pin.why.empty()) return;  // named: the layers alone
+  const std::vector<std::string> saved = requested_lora(request).modules_to_save;
+  const auto stays = [&](std::string_view role) {
+    return std::none_of(saved.begin(), saved.end(),
+                        [&](const std::string& module) { return pattern_means(module, spec.name(role)); });
+  };
+  CodedParts parts;
+  parts.layers = spec.weight_codes;
+  if (stays("embed")) parts.embedding = spec.embedding_codes;
+  if (stays(spec.tied ? "embed" : "head")) parts.head = spec.head_codes;
+  pin.setting = coded_setting(parts);
 }
 
 }  // namespace headroom

@@ -18,5 +18,8 @@ std::map<std::string, Pin> technique_pins(const TechniqueOptions& options, int64
 
 // A quantized checkpoint is used as it is. Throws Error(usage) if a pin contradicts that.
 void pin_stored_codes(PlanRequest& request, const ModelSpec& spec);
+// The same of embedding and head, where the model generates: they stay codes on the CPU, unless an adapter, whose pin
+// the request has, replaces them, or the form of the layers is named alone.
+void pin_stored_embedding_and_head(PlanRequest& request, const ModelSpec& spec);
 
 }  // namespace headroom

@@ -14,6 +14,7 @@
 #include "engine/inference_request.h"
 #include "engine/process_bytes.h"
 #include "engine/session_share.h"
+#include "engine/technique_pins.h"
 #include "engine/text_shape.h"
 #include "generate/stop_texts.h"
 #include "passes/precisions.h"
@@ -92,7 +93,11 @@ class TextGenerator::Model {
   }
 
   const ModelFiles& files() const { return opened_.files(); }
-  PlanRequest request() const { return opened_.request(true); }
+  PlanRequest request() const {
+    PlanRequest request = opened_.request(true);
+    pin_stored_embedding_and_head(request, files().spec);
+    return request;
+  }
 
   // Plans for a prompt and its text; for many texts if they fit, with the weights on the device as those of one.
   void plan(const PlanRequest& request, const GenerationWork& work, Texts texts) {

@@ -152,9 +152,21 @@ class Translation {
     if (!type || !one) return;
     if (*type == GgmlType::f16) out_["torch_dtype"] = "float16";
     if (*type == GgmlType::bf16) out_["torch_dtype"] = "bfloat16";
-    if (*type != GgmlType::q8_0 && *type != GgmlType::q4_0) return;
-    const IntegerCodes codes{*type == GgmlType::q8_0 ? 8 : 4, ggml_block(*type).elements};
-    out_["quantization_config"] = {{"quant_method", "gguf"}, {"weights", integer_codes_name(codes)}};
+    const std::string codes = codes_of(*type);
+    if (codes.empty()) return;
+    const GgufTensor* const embedding = header_.find("token_embd.weight");
+    const GgufTensor* const head = header_.find("output.weight");
+    const auto of_matrix = [](const GgufTensor* tensor) { return tensor ? codes_of(tensor->type) : std::string(); };
+    out_["quantization_config"] = {{"quant_method", "gguf"},
+                                   {"weights", codes},
+                                   {"embedding", of_matrix(embedding)},
+                                   {"head", of_matrix(head ? head : embedding)}};
+  }
+
+  // "int8-g32" for Q8_0; empty for types that are decoded.
+  static std::string codes_of(GgmlType type) {
+    if (type != GgmlType::q8_0 && type != GgmlType::q4_0) return {};
+    return integer_codes_name({type == GgmlType::q8_0 ? 8 : 4, ggml_block(type).elements});
   }
 
   const GgufFile& file_;

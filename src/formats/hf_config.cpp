@@ -176,10 +176,10 @@ std::string packed_codes(const Json& config) {
   return integer_codes(name) == codes ? name : "";
 }
 
-// The codes of a configuration made from a GGUF's metadata (gguf_config.h).
-std::string gguf_codes(const Json& config) {
-  const Json weights = config.value("weights", Json());
-  return weights.is_string() && integer_codes(weights.get<std::string>()) ? weights.get<std::string>() : "";
+// The codes of a part of a configuration made from a GGUF's metadata (gguf_config.h).
+std::string gguf_codes(const Json& config, const char* part = "weights") {
+  const Json codes = config.value(part, Json());
+  return codes.is_string() && integer_codes(codes.get<std::string>()) ? codes.get<std::string>() : "";
 }
 
 }  // namespace
@@ -189,6 +189,14 @@ std::string HfConfig::weight_codes() const {
   if (method == "bitsandbytes") return bitsandbytes_codes(*find(raw, "quantization_config"));
   if (method == "gguf") return gguf_codes(*find(raw, "quantization_config"));
   return method == "compressed-tensors" ? packed_codes(*find(raw, "quantization_config")) : "";
+}
+
+std::string HfConfig::embedding_codes() const {
+  return quantization_method() == "gguf" ? gguf_codes(*find(raw, "quantization_config"), "embedding") : "";
+}
+
+std::string HfConfig::head_codes() const {
+  return quantization_method() == "gguf" ? gguf_codes(*find(raw, "quantization_config"), "head") : "";
 }
 
 }  // namespace headroom

@@ -99,6 +99,9 @@ struct HfConfig {
   // "nf4", "nf4-dq" or "fp4" of bitsandbytes, "int8" (a scale per row) or "int4" (groups of 32, symmetric) of
   // compressed-tensors' packed form; "" for anything else.
   std::string weight_codes() const;
+  // The same of embedding and head, of a GGUF whose layers are codes; a tied head is the embedding.
+  std::string embedding_codes() const;
+  std::string head_codes() const;
 
  private:
   void adopt();

@@ -163,12 +163,20 @@ void fill_classes(const HfConfig& config, ModelSpec& spec) {
                   "use a checkpoint that classifies; regression is not built");
 }
 
+static void take_quantization(const HfConfig& config, ModelSpec& spec) {
+  if (!config.quantized()) return;
+  spec.quantization = config.quantization_method();
+  spec.weight_codes = config.weight_codes();
+  spec.embedding_codes = config.embedding_codes();
+  spec.head_codes = config.head_codes();
+}
+
 ModelSpec read_model_spec(const HfConfig& config) {
   const Family& family = find_family(config);
   ModelSpec spec;
   spec.family = family.model_type;
   spec.architecture = family.architecture;
-  if (config.quantized()) spec.quantization = config.quantization_method(), spec.weight_codes = config.weight_codes();
+  take_quantization(config, spec);
   take_facts(spec);
   family.fill(config, spec);
   if (spec.objective != Objective::language && spec.objective != Objective::masked) spec.tied = false;

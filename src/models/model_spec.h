@@ -99,8 +99,8 @@ struct ModelSpec {
   DropoutRates dropout;
   std::string quantization;  // method of a quantised checkpoint, empty otherwise
   // How a quantised checkpoint stores the layers' matrices, by the names of passes/quantize_weights.h; empty if the
-  // codes cannot be read.
-  std::string weight_codes;
+  // codes cannot be read. Then how it stores embedding and head; empty: as plain numbers.
+  std::string weight_codes, embedding_codes, head_codes;
 
   bool has(std::string_view role) const { return names.contains(role); }
   bool has_experts(int64_t layer) const {

@@ -25,9 +25,10 @@ class Reader {
 
   std::optional<StoredCodes> read() {
     if (weight_.shape.size() != 2) return std::nullopt;
+    if (files_.gguf()) return read_blocks();
     if (const std::optional<IntegerCodes> codes =
             integer_codes(spec_.weight_codes == "int8-int4" ? "int4" : spec_.weight_codes))
-      return files_.gguf() ? read_blocks(*codes) : read_packed(*codes);
+      return read_packed(*codes);
     const std::string name = stored_weight_name(spec_, files_, weight_.name);
     if (name.empty() || files_.find(name)->type != StoredType::u8) return std::nullopt;
     return read_four_bits(name);
@@ -101,14 +102,15 @@ class Reader {
     return std::move(out_);
   }
 
-  std::optional<StoredCodes> read_blocks(const IntegerCodes& codes) {
+  // Of a GGUF, in which a matrix may have another form than the layers'.
+  std::optional<StoredCodes> read_blocks() {
     const std::string name = stored_weight_name(spec_, files_, weight_.name);
     const StoredTensor* const tensor = name.empty() ? nullptr : files_.find(name);
-    const GgmlType wanted = codes.bits == 8 ? GgmlType::q8_0 : GgmlType::q4_0;
-    if (!tensor || files_.gguf()->stored(tensor->file).type != wanted || tensor->shape != weight_.shape)
-      return std::nullopt;
-    if (ggml_block(wanted).elements != codes.group) return std::nullopt;
-    out_.storage = {static_cast<int32_t>(codes.group), codes.bits, DType::f32, CodeTable::integer};
+    if (!tensor || tensor->shape != weight_.shape) return std::nullopt;
+    const GgmlType type = files_.gguf()->stored(tensor->file).type;
+    if (type != GgmlType::q8_0 && type != GgmlType::q4_0) return std::nullopt;
+    out_.storage = {static_cast<int32_t>(ggml_block(type).elements), type == GgmlType::q8_0 ? 8 : 4, DType::f32,
+                    CodeTable::integer};
     out_.codes = out_.scales = name;
     out_.in_blocks = true;
     out_.tensors.push_back(name);

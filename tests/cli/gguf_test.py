@@ -66,6 +66,73 @@ class Gguf(ProgramTest):
             self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(texts[0].stdout, texts[1].stdout)
 
+    def generated(self, model, *more):
+        done = self.call("generate", "--model", model, "--prompt", "the cat", "--max-new-tokens", "24", "--temperature", "0",
+                         "--memory", "128MiB", "--threads", "1", *more)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def served_weights(self, model, *more):
+        done = self.call("plan", "--serve", "--json", "--model", model, "--memory", "128MiB", "--threads", "1", *more)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return {region["name"]: region["bytes"] for region in json.loads(done.stdout)["regions"]}["weights"]
+
+    def test_embedding_and_head_stay_codes(self):
+        matrices = 2 * 258 * 64
+        for kind, layers, bits in (("q8_0", "int8-g32", 9), ("q4_0", "int4", 5)):
+            decoded = ("--technique", f"quantize-weights={layers}")  # the layers alone
+            with self.subTest(kind):
+                self.assertEqual(self.served_weights(f"g-{kind}", *decoded) - self.served_weights(f"g-{kind}"),
+                                 4 * matrices - matrices * bits // 8)
+            for precision in ("32-true", "bf16-true", "16-true"):
+                with self.subTest(kind, precision=precision):
+                    self.assertEqual(self.generated(f"g-{kind}", "--precision", precision),
+                                     self.generated(f"g-{kind}", "--precision", precision, *decoded))
+
+    def test_a_head_may_be_other_codes_than_the_layers(self):
+        """A file of Q4_0 with the head of the one in Q8_0, its last tensor; another type is decoded."""
+        self.make("even", {**WIDE, "vocab_size": 288})  # matrices of whole multiples of the alignment
+        for kind in ("q4_0", "q8_0", "f16"):
+            self.quantize("even", kind, f"e-{kind}")
+        matrix = {kind: 288 * 64 // 32 * size for kind, size in (("q4_0", 18), ("q8_0", 34), ("f16", 64))}
+        parts = {kind: (self.root / f"e-{kind}/model.gguf").read_bytes() for kind in matrix}
+        name = struct.pack("<Q", 13) + b"output.weight"
+        at = parts["q4_0"].index(name) + len(name) + 4 + 16  # of its type
+        decoded = ("--technique", "quantize-weights=int4")
+        for kind, number, bytes_of_head in (("q8_0", 8, 288 * 64 * 9 // 8), ("f16", 1, 288 * 64 * 4)):
+            with self.subTest(kind):
+                shutil.copytree(self.root / "e-q4_0", self.root / f"e-q4_0-{kind}")
+                good = parts["q4_0"][:-matrix["q4_0"]]
+                (self.root / f"e-q4_0-{kind}/model.gguf").write_bytes(
+                    good[:at] + struct.pack("<I", number) + good[at + 4:] + parts[kind][-matrix[kind]:])
+                self.assertEqual(self.served_weights(f"e-q4_0-{kind}") - self.served_weights("e-q4_0"),
+                                 bytes_of_head - 288 * 64 * 5 // 8)
+                self.assertEqual(self.generated(f"e-q4_0-{kind}"), self.generated(f"e-q4_0-{kind}", *decoded))
+
+    def test_an_adapter_may_replace_the_head(self):
+        self.train("a-head", "--lora-r", "4", "--modules-to-save", "lm_head", model="g-q8_0")
+        matrix = 258 * 64
+        self.assertEqual(self.served_weights("g-q8_0", "--adapter", "a-head") - self.served_weights("g-q8_0"),
+                         matrix * 4 - matrix * 9 // 8 + self.adapter_bytes("a-head"))
+        self.generated("g-q8_0", "--adapter", "a-head")
+
+    def adapter_bytes(self, name):
+        header, _ = read_safetensors(self.root / name / "adapter_model.safetensors")
+        sizes = [entry["data_offsets"] for key, entry in header.items() if ".lora_" in key]
+        return sum(end - begin for begin, end in sizes)
+
+    def test_embedding_and_head_are_codes_if_named(self):
+        def named(setting):
+            return ("--technique", f"quantize-weights={setting}")
+        self.generated("wide", *named("int8+embedding+head"))
+        matrix = 258 * 64
+        self.assertEqual(self.served_weights("wide", *named("int8")) - self.served_weights("wide", *named("int8+head:int4")),
+                         matrix * 4 - matrix * 5 // 8)
+        data = ("--data", "data.txt", "--memory", "128MiB")
+        self.assert_refused(["evaluate", "--model", "wide", *data, *named("int8+head")], 2, "a loss", "use int8")
+        self.assert_refused(self.train_arguments("r5", "--lora-r", "4", *named("int8+head"), model="wide"), 2, "a loss", "use int8")
+        self.assert_refused(["evaluate", "--model", "g-q8_0", *data, *named("int8-g32+head")], 2, "int8-g32 codes", "leave it out")
+
     def talking_alone(self, name):
         """Makes the model NAME with a chat template, its GGUF in g-NAME, and a folder alone-NAME with nothing but the GGUF."""
         self.make(name, WIDE)

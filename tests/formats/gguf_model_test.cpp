@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <optional>
 
 #include "base/block_codes.h"
 #include "expect_error.h"
@@ -85,6 +86,33 @@ TEST(GgufModel, CodesOfAllLayersAreSaid) {
       .tensor("blk.0.ffn_up.weight", {kWidth, 16}, 2, paired(GgmlType::q4_0))
       .tensor("token_embd.weight", {kWidth, 10}, 0, std::string(10 * kWidth * 4, '\0'));
   EXPECT_EQ(HfConfig::read(directory.write("mixed.gguf", mixed.file())).weight_codes(), "");
+}
+
+// Ten rows of the width, stored as `type`.
+std::string table(GgmlType type) {
+  const GgmlBlock block = ggml_block(type);
+  return std::string(static_cast<size_t>(10 * kWidth / block.elements * block.bytes), '\0');
+}
+
+HfConfig with_tables(GgmlType embedding, std::optional<GgmlType> head) {
+  const TemporaryDirectory directory;
+  GgufBytes file = metadata();
+  file.tensor("blk.0.attn_q.weight", {kWidth, 16}, 2, paired(GgmlType::q4_0))
+      .tensor("token_embd.weight", {kWidth, 10}, static_cast<uint32_t>(embedding), table(embedding));
+  if (head) file.tensor("output.weight", {kWidth, 10}, static_cast<uint32_t>(*head), table(*head));
+  return HfConfig::read(directory.write("tables.gguf", file.file()));
+}
+
+TEST(GgufModel, CodesOfEmbeddingAndHeadAreSaid) {
+  const auto codes = [](const HfConfig& config) {
+    EXPECT_EQ(config.weight_codes(), "int4");
+    return std::pair(config.embedding_codes(), config.head_codes());
+  };
+  using Codes = std::pair<std::string, std::string>;
+  EXPECT_EQ(codes(with_tables(GgmlType::q4_0, {})), Codes("int4", "int4"));
+  EXPECT_EQ(codes(with_tables(GgmlType::q4_0, GgmlType::q8_0)), Codes("int4", "int8-g32"));
+  EXPECT_EQ(codes(with_tables(GgmlType::f16, GgmlType::q4_0)), Codes("", "int4"));
+  EXPECT_EQ(codes(with_tables(GgmlType::f32, {})), Codes("", ""));
 }
 
 TEST(GgufModel, FactorsOfRotaryPositionsAreLongRope) {

@@ -174,10 +174,12 @@ TEST_P(ServedBelow, TextsAreBitwiseTheSameAtEveryPlacement) {
 INSTANTIATE_TEST_SUITE_P(Weights, ServedBelow,
                          testing::Values(Weights{"32-true", nullptr}, Weights{"bf16-true", nullptr},
                                          Weights{"16-true", nullptr}, Weights{"32-true", "int8"},
-                                         Weights{"bf16-true", "int4"}, Weights{"bf16-true", "nf4"}),
+                                         Weights{"bf16-true", "int4"}, Weights{"bf16-true", "nf4"},
+                                         Weights{"bf16-true", "int8+embedding+head"}),
                          [](const auto& info) {
                            std::string name(info.param.precision);
                            name = name.substr(0, name.find('-')) + (info.param.codes ? info.param.codes : "");
+                           std::erase(name, '+');
                            return name[0] == 'b' ? name : "f" + name;
                          });
 

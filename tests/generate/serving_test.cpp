@@ -205,7 +205,7 @@ TEST(Served, WidthsThatAreNoWholeVectorsGiveLogitsOfTheSequenceAlone) {
 TEST(Served, CodesOfWeightsGiveLogitsOfTheSequenceAlone) {
   TemporaryDirectory directory;
   write_tiny_model(directory);
-  for (const char* kind : {"int8", "int4"}) {
+  for (const char* kind : {"int8", "int4", "int8+embedding+head", "int4+head:int8-g32"}) {
     InferenceOptions options = served_options(directory / "model", int64_t{1} << 28);
     options.techniques.pins["quantize-weights"] = kind;
     ServedModel model(options, plan_serving(options, small_sizes()));
