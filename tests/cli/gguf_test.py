@@ -115,6 +115,13 @@ class Gguf(ProgramTest):
         self.assertEqual(self.served_weights("g-q8_0", "--adapter", "a-head") - self.served_weights("g-q8_0"),
                          matrix * 4 - matrix * 9 // 8 + self.adapter_bytes("a-head"))
         self.generated("g-q8_0", "--adapter", "a-head")
+        named = ["generate", "--model", "wide", "--adapter", "a-head", "--prompt", "the", "--memory", "128MiB"]
+        self.assert_refused([*named, "--technique", "quantize-weights=int8+head"], 2, "its own lm_head.weight", "leave that part out")
+        self.make("tied-base", {**WIDE, "tie_word_embeddings": True})
+        self.quantize("tied-base", "q8_0", "g-tied-base")
+        self.train("a-tied", "--lora-r", "4", "--modules-to-save", "embed_tokens", model="g-tied-base")
+        self.assertEqual(self.served_weights("g-tied-base", "--adapter", "a-tied") - self.served_weights("g-tied-base"),
+                         matrix * 4 - matrix * 9 // 8 + self.adapter_bytes("a-tied"))
 
     def adapter_bytes(self, name):
         header, _ = read_safetensors(self.root / name / "adapter_model.safetensors")

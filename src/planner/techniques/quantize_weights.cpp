@@ -36,8 +36,9 @@ void check(const PlanRequest& request, const std::string& setting) {
   if (!parts)
     throw Error(ErrorKind::usage, fmt::format("--technique quantize-weights={}: no such parts of a model", setting),
                 "name each once: int8+embedding, int8+head, int4+embedding+head:int8");
-  for (const std::string& form : {parts->layers, parts->embedding, parts->head})
-    if (!form.empty() || form == parts->layers) check_form(form);
+  check_form(parts->layers);
+  for (const std::string& form : {parts->embedding, parts->head})
+    if (!form.empty()) check_form(form);
   if (parts->beyond_layers() && !request.facts.is_cpu())
     throw Error(ErrorKind::usage,
                 fmt::format("--technique quantize-weights={}: an embedding or a head in codes is built for the CPU, "
