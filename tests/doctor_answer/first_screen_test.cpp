@@ -1,32 +1,9 @@
 // What the first screen must not say: options of another program, a step where weights are loaded, numbers that the
 // post has lower already, and guesses told as facts. Sentences of our own.
-#include <gtest/gtest.h>
-
-#include <sstream>
-#include <vector>
-
-#include "doctor/answer/answer.h"
-#include "doctor/output/screen.h"
+#include "first_screen.h"
 
 namespace headroom::doctor {
 namespace {
-
-// The screen without its line breaks.
-std::string first_screen(const std::string& text, Request request = {}) {
-  request.inputs = {"-"};
-  std::istringstream stream(text + "\n");
-  std::string shown = screen(answer(request, stream).report), flat;
-  for (const char c : shown)
-    if (!(c == '\n' || c == ' ') || flat.empty() || flat.back() != ' ') flat += c == '\n' ? ' ' : c;
-  return flat;
-}
-
-void expect_on(const std::string& screen, std::string_view words) {
-  EXPECT_NE(screen.find(words), std::string::npos) << words << "\n" << screen;
-}
-void expect_none_of(const std::string& screen, const std::vector<std::string_view>& all) {
-  for (const std::string_view words : all) EXPECT_EQ(screen.find(words), std::string::npos) << words << "\n" << screen;
-}
 
 const std::vector<std::string_view>& of_pytorch() {
   static const std::vector<std::string_view> kWords = {"DataLoader",      "optimizer.step", "no_grad",

@@ -13,7 +13,7 @@
 namespace headroom::doctor {
 namespace {
 
-Answer told(std::string_view text) {
+Answer answer_to(std::string_view text) {
   Request request;
   request.inputs = {"-"};
   std::istringstream stream(std::string(text) + "\n");
@@ -42,7 +42,7 @@ bool any_of(const std::string& text, std::string_view words) {
 template <size_t N>
 void expect_named(const ToldPost (&posts)[N]) {
   for (const ToldPost& post : posts) {
-    const Answer a = told(post.text);
+    const Answer a = answer_to(post.text);
     const std::string text = proposals(a);
     EXPECT_TRUE(any_of(text, post.wanted)) << post.text << text;
     EXPECT_FALSE(any_of(text, post.never)) << post.text << text;
@@ -59,7 +59,7 @@ TEST(ToldPosts, WhatWasTriedAlreadyIsNotOfferedFirst) { expect_named(kTriedAlrea
 TEST(ToldPosts, WhatIsDeniedIsNotRead) { expect_named(kDenied); }
 
 TEST(ToldPosts, TheWordForEitherMemoryIsADevicesBesideAGpu) {
-  const auto host = [](const char* text) { return told(text).report.diagnosis.host; };
+  const auto host = [](const char* text) { return answer_to(text).report.diagnosis.host; };
   EXPECT_FALSE(host("单张V100上全量微调,训练到一半提示内存不足"));
   EXPECT_FALSE(host("p40显卡三张,启动api服务显示内存不足\nskip_tokenizer_init=False, tokenizer_mode=auto"));
   EXPECT_TRUE(host("单张V100上训练,内存不足,进程被kill了"));
@@ -69,7 +69,7 @@ TEST(ToldPosts, TheWordForEitherMemoryIsADevicesBesideAGpu) {
 }
 
 TEST(ToldPosts, ATensorOnTheCpuIsInHostMemory) {
-  const Answer a = told(
+  const Answer a = answer_to(
       "ResourceExhaustedError: OOM when allocating tensor with shape[16,104,104,128] and type float on "
       "/job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu\nmodel.fit(x, y)");
   EXPECT_TRUE(a.report.diagnosis.host);
@@ -78,7 +78,7 @@ TEST(ToldPosts, ATensorOnTheCpuIsInHostMemory) {
 }
 
 TEST(ToldPosts, GrowthIsReadFromTheEpochOfTheFailure) {
-  const auto kept = [](const char* text) { return any_of(proposals(told(text)), "nothing kept over steps"); };
+  const auto kept = [](const char* text) { return any_of(proposals(answer_to(text)), "nothing kept over steps"); };
   EXPECT_TRUE(
       kept("Training is ok, but when the epoch goes to 45 CUDA is out of memory. With half the batch it fails at "
            "epoch 190."));
@@ -90,12 +90,12 @@ TEST(ToldPosts, GrowthIsReadFromTheEpochOfTheFailure) {
 }
 
 TEST(ToldPosts, AKeyIsNotReadOutOfALongerOne) {
-  EXPECT_FALSE(any_of(proposals(told("training is killed, host memory is full\noverwrite_cache: true")), "disk"));
-  EXPECT_TRUE(any_of(proposals(told("yolo training is killed, host memory is full\ncache: true")), "disk"));
+  EXPECT_FALSE(any_of(proposals(answer_to("training is killed, host memory is full\noverwrite_cache: true")), "disk"));
+  EXPECT_TRUE(any_of(proposals(answer_to("yolo training is killed, host memory is full\ncache: true")), "disk"));
 }
 
 TEST(ToldPosts, SayWhoseMemoryItWas) {
-  const auto headline_of = [](const char* text) { return headline(told(text).report); };
+  const auto headline_of = [](const char* text) { return headline(answer_to(text).report); };
   EXPECT_NE(headline_of("训练的时候内存不够,显存还有剩余").find("host"), std::string::npos);
   EXPECT_NE(headline_of("GPU内存占用越来越大，内存会溢出").find("pytorch-cuda"), std::string::npos);
   EXPECT_NE(headline_of("学習中にプロセスがkillされました").find("host"), std::string::npos);
@@ -117,38 +117,38 @@ TEST(ToldPosts, NothingIsSaidOfStepsWhereSavingFailed) {
 }
 
 TEST(ToldPosts, WhatWasTriedInVainComesLater) {
-  const std::string first =
-      proposals(told("vllm serve qwen2-7b: CUDA out of memory, lowering gpu_memory_utilization does not help at all"));
+  const std::string first = proposals(
+      answer_to("vllm serve qwen2-7b: CUDA out of memory, lowering gpu_memory_utilization does not help at all"));
   EXPECT_EQ(first.find("--gpu-memory-utilization"), std::string::npos) << first;
 }
 
 TEST(ToldPosts, AFullCacheWantsALargerShare) {
-  const std::string text = proposals(told("vLLMを起動するとKVキャッシュが足りないと言われる"));
+  const std::string text = proposals(answer_to("vLLMを起動するとKVキャッシュが足りないと言われる"));
   EXPECT_TRUE(any_of(text, "--max-model-len")) << text;
   EXPECT_FALSE(any_of(text, "utilization 0.8")) << text;
 }
 
 TEST(ToldPosts, ATrainerEvaluatesWithoutGradients) {
-  const std::string text = proposals(told("fine-tune Gemma 7B with Trainer, the evaluation is out of memory"));
+  const std::string text = proposals(answer_to("fine-tune Gemma 7B with Trainer, the evaluation is out of memory"));
   EXPECT_TRUE(any_of(text, "per_device_eval_batch_size")) << text;
   EXPECT_FALSE(any_of(text, "no_grad")) << text;
 }
 
 TEST(ToldPosts, WhatIsInForceIsNotOffered) {
-  EXPECT_FALSE(any_of(proposals(told("qwen-7b lora微调,24G显存,batch 1,开了gradient checkpointing还是爆显存")),
+  EXPECT_FALSE(any_of(proposals(answer_to("qwen-7b lora微调,24G显存,batch 1,开了gradient checkpointing还是爆显存")),
                       "get_peft_model|gradient_checkpointing_enable|optimizer.step"));
-  EXPECT_FALSE(any_of(proposals(told("Qwen-72B-Int4 加载OOM, 两张3090")), "4-bit version"));
+  EXPECT_FALSE(any_of(proposals(answer_to("Qwen-72B-Int4 加载OOM, 两张3090")), "4-bit version"));
 }
 
 TEST(ToldPosts, AnswersOfOtherProgramsHaveTheirOwnOptions) {
-  EXPECT_TRUE(any_of(proposals(told("caffe training: Check failed: error == cudaSuccess (2 vs. 0) out of memory")),
+  EXPECT_TRUE(any_of(proposals(answer_to("caffe training: Check failed: error == cudaSuccess (2 vs. 0) out of memory")),
                      ".prototxt"));
   EXPECT_FALSE(
-      any_of(proposals(told("LM Studio: failed to load the model, out of memory, 8 GB VRAM")), "from_pretrained"));
-  EXPECT_FALSE(any_of(proposals(told("llama.cpp with a context of 32k is out of memory")), "--parallel"));
-  EXPECT_TRUE(any_of(proposals(told("darknet yolov4: CUDA Error: out of memory")), "subdivisions"));
+      any_of(proposals(answer_to("LM Studio: failed to load the model, out of memory, 8 GB VRAM")), "from_pretrained"));
+  EXPECT_FALSE(any_of(proposals(answer_to("llama.cpp with a context of 32k is out of memory")), "--parallel"));
+  EXPECT_TRUE(any_of(proposals(answer_to("darknet yolov4: CUDA Error: out of memory")), "subdivisions"));
   EXPECT_FALSE(
-      any_of(proposals(told("comfyui with --lowvram is out of memory on 4gb vram")), "no_grad|optimizer.step"));
+      any_of(proposals(answer_to("comfyui with --lowvram is out of memory on 4gb vram")), "no_grad|optimizer.step"));
 }
 
 }  // namespace

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include "doctor/remedies/cpu_alone.h"
 #include "doctor/remedies/model_words.h"
 #include "doctor/remedies/program_words.h"
+#include "doctor/remedies/told_growth.h"
 #include "doctor/remedies/told_stage.h"
 #include "doctor/remedies/which_program.h"
 
@@ -168,6 +170,18 @@ std::string told_of_host(const std::string& log, const HostClauses& of_host, boo
 // A device is assumed where a sentence tells how much was used ("from 21g to 38g"), and not of which memory.
 bool leaves_the_memory_open(const std::string& line) { return tells_a_use(line) && !says(line, kDevice); }
 
+// A post about memory of the host that grows, without a failure.
+std::string told_of_growth_on_the_host(const std::string& log, const HostClauses& of_host) {
+  const std::string_view grows = told_growing(log);
+  if (grows.empty() || !any_clause(log, of_host) || any_clause(log, of_device)) return {};
+  std::string found;
+  each_sentence(log, [&](std::string_view sentence) {
+    if (!any_word(sentence, grows).empty()) found = sentence;
+    return !found.empty();
+  });
+  return found;
+}
+
 Message told(std::string line, std::string framework) {
   Message message;
   message.text = std::move(line);
@@ -197,9 +211,16 @@ void take_told(Case& incident) {
   // It ends without a word: no device says so.
   const bool silent = !any_word(log, kSilentExit).empty() && !any_word(log, kLoading).empty();
   if (silent && take(told_of_host(log, of_host, false), "host", "host_ram", "host_ram")) return;
+  const bool without_device = !cpu_alone(log).empty();
+  const auto fails = [](std::string_view clause) { return says_ran_out(clause) || says_killed(clause); };
   for (const bool by_name : {true, false}) {
     if (take(told_of_device(log, of_host, by_name), "pytorch-cuda", "unknown", "no_numbers")) return;
+    if (without_device && take(first_sentence(log, fails), "host", "host_ram", "host_ram")) return;
     if (take(told_of_host(log, of_host, by_name), "host", "host_ram", "host_ram")) return;
+  }
+  if (take(told_of_growth_on_the_host(log, of_host), "host", "host_ram", "host_ram")) {
+    incident.messages.back().hints.emplace_back("grows");
+    return;
   }
   // A short text that says no more than this is of a device more often than not.
   constexpr size_t kShort = 4096;

@@ -169,7 +169,8 @@ std::string headline(const Report& report) {
     if (report.incident.gpu) what += ", " + report.incident.gpu->name;
     return what;
   }
-  std::string text = "OUT OF MEMORY  " + device_of(*message);
+  const bool grows = std::find(message->hints.begin(), message->hints.end(), "grows") != message->hints.end();
+  std::string text = (grows ? "MEMORY GROWS  " : "OUT OF MEMORY  ") + device_of(*message);
   if (message->kv_bytes_wanted)
     text += fmt::format(": {} of KV cache wanted", figure(*message->kv_bytes_wanted));
   else if (message->requested_bytes)

@@ -56,7 +56,9 @@ void host(const CaseView& s, std::vector<Cause>& causes) {
   if (s.pool() == Pool::shared_memory)
     causes.push_back({"shared_memory", "/dev/shm is full: data-loader workers pass batches through it", 0.9});
   if (s.pool() != Pool::host) return;
-  std::string evidence = "host memory ran out, not the device; no GPU figure matters here";
+  const bool grows = std::find(message.hints.begin(), message.hints.end(), "grows") != message.hints.end();
+  std::string evidence = fmt::format("host memory {}, not the device{}; no GPU figure matters here",
+                                     grows ? "grows" : "ran out", grows ? "'s" : "");
   if (message.requested_bytes && message.framework.starts_with("pytorch"))
     evidence = fmt::format("{} of host memory were refused", figure(*message.requested_bytes));
   else if (message.process_bytes && message.capacity_bytes)

@@ -38,7 +38,12 @@ constexpr std::string_view kGrowing =
     "increases|越来越|不断增加|不断增长|一直增加|逐渐增加|"
     "増え続け|飙升|一直涨|一直在涨|不断上涨|持续增长|持续增加|持续上涨|慢慢增|越占越|累积|増えていく|徐々に増|"
     "増加し続け|増加していく|keeps on increasing|keeps going up|goes up with|goes up every|goes up each|rapidly "
-    "increasing|starts increasing|keep growing|keep increasing|grows with|grows until|increases until|increases "
+    "increasing|starts increasing|steadily increas|steadily grow|steadily ris|constantly increas|constantly grow|"
+    "continuously increas|continuously grow|continues to increase|continues to grow|continues to rise|keeps "
+    "climbing|keep climbing|climbs with|climbs over|grows linearly|increases linearly|linearly increas|"
+    "increases during|grows during|increasing during|growing during|increasing over|growing over|一直在增|一直增|"
+    "不断增|持续增|逐渐增|逐步增|缓慢增|慢慢涨|一直上涨|一直上升|不断上升|持续上升|逐渐上升|keep growing|keep "
+    "increasing|grows with|grows until|increases until|increases "
     "with|increases every|increases over";
 // These may compare two settings: they tell of growth beside a word for time only.
 constexpr std::string_view kMayCompare = "usage increases|memory increases|consumption increases";

@@ -172,8 +172,13 @@ std::vector<std::string_view> failing_sentences(std::string_view log) {
   std::vector<std::string_view> failing;
   if (const std::string_view title = title_of(log); !ran_out(title) && !any_word(title, kFailed).empty())
     failing.push_back(title);
+  // A launcher prints the failed command as a list: its options name every stage.
+  const auto printed = [](std::string_view sentence) {
+    return find_text(sentence, "file \"") != std::string_view::npos ||
+           find_text(sentence, "', '--") != std::string_view::npos;
+  };
   each_sentence(log, [&](std::string_view sentence) {
-    if (find_text(sentence, "file \"") == std::string_view::npos && ran_out(sentence)) failing.push_back(sentence);
+    if (!printed(sentence) && ran_out(sentence)) failing.push_back(sentence);
     return failing.size() >= kMost;
   });
   return failing;

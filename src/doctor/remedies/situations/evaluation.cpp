@@ -23,17 +23,26 @@ constexpr std::string_view kExamples =
     "run_summarization.py|run_translation.py|run_qa.py|run_ner.py|run_seq2seq.py|run_language_modeling.py|"
     "run_speech_recognition";
 // A Trainer's evaluation has a batch of its own.
+bool names_a_trainer(const CaseView& view) {
+  return !view.log_says(
+                  "with trainer| trainer |hf "
+                  "trainer|trainingarguments|trainer.evaluate|trainer.train|trainer.predict|per_device_|"
+                  "seq2seqtrainer|hf trainer|llama-factory|llamafactory|llama factory|axolotl|unsloth|"
+                  "ms-swift|"
+                  "huggingface trainer|hugging face trainer|huggingface的trainer|transformers的trainer|"
+                  "compute_metrics|predict_with_generate")
+              .empty() ||
+         !view.log_says(kExamples).empty();
+}
 bool with_a_trainer(const CaseView& view) {
-  const bool named = !view.log_says(
-                              "with trainer| trainer |hf "
-                              "trainer|trainingarguments|trainer.evaluate|trainer.train|trainer.predict|per_device_|"
-                              "seq2seqtrainer|hf trainer|llama-factory|llamafactory|llama factory|axolotl|unsloth|"
-                              "ms-swift|"
-                              "huggingface trainer|hugging face trainer|huggingface的trainer|transformers的trainer|"
-                              "compute_metrics|predict_with_generate")
-                          .empty() ||
-                     !view.log_says(kExamples).empty();
-  return training_on_device(view) && (!own_loop(view.job().system) || named);
+  return training_on_device(view) && (!own_loop(view.job().system) || names_a_trainer(view));
+}
+// Where the evaluation fills the host's memory, the batch does not matter: what is kept does.
+bool trainer_on_the_host(const CaseView& view) { return view.pool() == Pool::host && names_a_trainer(view); }
+Evidence evaluation_on_the_host(const CaseView& view) {
+  const std::string_view word = view.story().at(ToldStage::evaluation);
+  if (word.empty()) return {};
+  return {0.9, "`" + std::string(word) + "`, where the log says that it failed"};
 }
 // Its validation keeps nothing for a backward pass; options as it spells them.
 constexpr std::string_view kOpenNmt = "opennmt|onmt/|onmt_";
@@ -97,6 +106,18 @@ constexpr Situation kSituations[] = {
        "preprocess_logits_for_metrics=lambda logits, labels: logits.argmax(-1) in Trainer(...); or "
        "eval_accumulation_steps=1, prediction_loss_only=True"},
       {"eval-batch", "per_device_eval_batch_size=1"}}},
+    {"logits_of_the_evaluation_in_host_memory",
+     "the Trainer keeps the logits of the whole evaluation set until its end, rows x length x vocabulary in 32 bits: "
+     "in "
+     "host memory here",
+     trainer_on_the_host,
+     {},
+     {{"eval-accumulation",
+       "preprocess_logits_for_metrics=lambda logits, labels: logits.argmax(-1) in Trainer(...); without metrics "
+       "prediction_loss_only=True"},
+      {"find-sample", "fewer rows to evaluate: eval_dataset=data.select(range(1000)), shorter ones"},
+      {"host-memory"}},
+     evaluation_on_the_host},
     {"batch_of_the_evaluation",
      "evaluation has a batch of its own, 8 rows a device unless somebody says less, and keeps logits of the whole "
      "vocabulary for each",

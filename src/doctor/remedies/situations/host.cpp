@@ -1,6 +1,10 @@
 // Host memory: what else takes it, and what was moved there.
+#include <fmt/format.h>
+
+#include "doctor/remedies/cpu_alone.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
+#include "doctor/remedies/told_growth.h"
 
 namespace headroom::doctor {
 namespace {
@@ -55,6 +59,23 @@ Evidence arrays_of_the_program(const CaseView& view) {
   if (!view.log_says(kOthers).empty()) return {};
   return {0.76, "Python's MemoryError in a line of the program"};
 }
+// By the figures of the log, or by its words.
+Evidence grows_on_the_host(const CaseView& view) {
+  if (view.incident().growth.kind == GrowthKind::leak) return {0.87, "the memory in the log rises from step to step"};
+  const std::string_view told = told_growing(view.incident().log_text);
+  return told.empty() ? Evidence{} : Evidence{0.87, fmt::format("`{}` in the log", told)};
+}
+Evidence grows_with_the_validation(const CaseView& view) {
+  constexpr std::string_view kValidation = "validat|evaluat|eval$|val_|验证|評価|検証";
+  const std::string_view word = view.log_says(kValidation);
+  if (word.empty() || grows_on_the_host(view).weight == 0) return {};
+  return {0.9, fmt::format("it grows, and `{}` in the log", word)};
+}
+Evidence later_epochs_on_the_host(const CaseView& view) {
+  const std::string_view told = told_after_epochs(view.incident().log_text);
+  if (told.empty() || only_first_steps(told)) return {};
+  return {0.81, fmt::format("`{}` in the log", told)};
+}
 // Of a device's library it has the library's name in front.
 Evidence memory_error_of_python(const CaseView& view) {
   constexpr std::string_view kOnALine = "\nmemoryerror\n|\nmemoryerror: unable to allocate|_arraymemoryerror";
@@ -70,6 +91,16 @@ Evidence tensors_on_the_cpu(const CaseView& view) {
   return {};
 }
 
+// What ran out is host memory because there is no device.
+bool trains_on_the_cpu(const CaseView& view) {
+  return host_ran_out(view) && !view.has_job() && view.story().task != ToldTask::prediction;
+}
+Evidence without_a_device(const CaseView& view) {
+  const std::string_view told = cpu_alone(view.incident().log_text);
+  return told.empty() ? Evidence{} : Evidence{0.78, fmt::format("`{}` in the log", told)};
+}
+
+constexpr std::string_view kDelays = "more host memory (RAM), or swap: while it grows, they only delay the end";
 constexpr std::string_view kContainer =
     "docker|container|kubernetes|kubectl|podman|singularity|/dev/shm|shm-size|ipc=host|容器";
 constexpr std::string_view kSharedMemory =
@@ -85,6 +116,14 @@ constexpr Situation kSituations[] = {
       {"input-size", "smaller images or crops: tf.image.resize, a smaller crop_size; shorter sequences"},
       {"host-memory"}},
      tensors_on_the_cpu},
+    {"computes_on_the_cpu",
+     "the program computes on the CPU: weights, states and what the layers keep are all in host memory",
+     trains_on_the_cpu,
+     {},
+     {{"micro-batch", "a smaller batch_size: half of it (in training with twice the accumulation)"},
+      {"input-size"},
+      {"host-memory"}},
+     without_a_device},
     {"offload_fills_the_host",
      "the offload keeps weights, gradients and states of every rank in host memory: 16 to 18 bytes per parameter",
      host_ran_out,
@@ -146,16 +185,43 @@ constexpr Situation kSituations[] = {
       {"host-memory"},
       {"fewer-workers"}}},
     {"history_kept_on_the_host",
-     "by the log the process grows from step to step: losses with their graphs, outputs or samples may be in a list",
+     "it grows from step to step, by the log: losses with their graphs, results or samples are kept in lists or "
+     "caches, "
+     "or the loader's workers copy the data set's Python objects as they read them",
      host_ran_out,
      {{log, 0.84,
-       "keep increasing|keeps increasing|keeps growing|keeps rising|memory leak|+= loss\n|+= output.loss\n|"
-       "increases over time|grows over time|increases during|grows during|increasing during|growing during|越来越|"
-       "不断增加|不断增长|一直增加|逐渐增加|持续增长|持续增加|一直涨|一直在涨|慢慢增|増え続け|徐々に増|増加し続け"}},
-     {{"detach-history",
-       "total += loss.item(); lists of .detach().cpu().numpy(): no graph is kept; figures closed: plt.close(\"all\")"},
-      {"fewer-workers", "DataLoader(..., num_workers=0): does it still grow? samples as arrays, not lists of objects"},
-      {"host-memory"}}},
+       "keep increasing|keeps increasing|keeps growing|keeps rising|memory leak|+= loss\n|+= output.loss\n"}},
+     {{"fewer-workers",
+       "DataLoader(..., num_workers=0): does it still grow? If not, its workers copy: samples as arrays (NumPy, "
+       "Arrow), not lists of objects"},
+      {"detach-history",
+       "nothing kept from step to step: loss.item(), results reduced or lists emptied, no caches, figures closed"},
+      {"host-memory", kDelays}},
+     grows_on_the_host},
+    {"workers_of_the_validation",
+     "the validation's loader has workers of its own beside the training's, in every process: each copies the data "
+     "set's "
+     "Python objects as it reads them",
+     host_ran_out,
+     {},
+     {{"fewer-workers",
+       "fewer workers in each process (num_workers=2), none in the validation's loader (num_workers=0), "
+       "persistent_workers=False"},
+      {"lean-load", "samples as arrays (NumPy, Arrow, LMDB), not lists or dicts of objects; no cache of decoded ones"},
+      {"detach-history", "results of the validation reduced batch by batch, lists emptied at its end"}},
+     grows_with_the_validation},
+    {"host_full_after_whole_epochs",
+     "whole epochs went well, by the post: something is kept from one to the next, or the validation between them, "
+     "with "
+     "workers and results of its own, wants more",
+     host_ran_out,
+     {},
+     {{"fewer-workers",
+       "DataLoader(..., num_workers=0), for the validation too: workers copy the data set's objects page by page"},
+      {"detach-history",
+       "nothing kept from epoch to epoch: loss.item(), results reduced or emptied, no caches, figures closed"},
+      {"host-memory", kDelays}},
+     later_epochs_on_the_host},
     {"data_set_in_memory",
      "the data set itself fills the host memory, and every loader process has a copy of its own",
      host_ran_out,
