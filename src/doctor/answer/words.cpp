@@ -170,6 +170,16 @@ std::string told_of_host(const std::string& log, const HostClauses& of_host, boo
 // A device is assumed where a sentence tells how much was used ("from 21g to 38g"), and not of which memory.
 bool leaves_the_memory_open(const std::string& line) { return tells_a_use(line) && !says(line, kDevice); }
 
+// A title that says that a device of some size cannot load a model: the question is one of memory.
+std::string told_of_a_model_that_does_not_load(const std::string& log) {
+  constexpr std::string_view kCannot =
+      "cannot load|can't load|can not load|unable to load|fails to load|failed to load|does not load|doesn't load|"
+      "cannot run|can't run|unable to run|无法加载|加载失败|加载不了|无法启动|启动失败|跑不了|跑不起来|ロードでき|"
+      "読み込めな";
+  const std::string title = log.substr(0, log.find('\n'));
+  return any_word(title, kCannot).empty() || !device_in_words(title) ? std::string() : title;
+}
+
 // A post about memory of the host that grows, without a failure.
 std::string told_of_growth_on_the_host(const std::string& log, const HostClauses& of_host) {
   const std::string_view grows = told_growing(log);
@@ -218,6 +228,7 @@ void take_told(Case& incident) {
     if (without_device && take(first_sentence(log, fails), "host", "host_ram", "host_ram")) return;
     if (take(told_of_host(log, of_host, by_name), "host", "host_ram", "host_ram")) return;
   }
+  if (take(told_of_a_model_that_does_not_load(log), "pytorch-cuda", "unknown", "no_numbers")) return;
   if (take(told_of_growth_on_the_host(log, of_host), "host", "host_ram", "host_ram")) {
     incident.messages.back().hints.emplace_back("grows");
     return;

@@ -21,8 +21,8 @@ constexpr std::string_view kMessageWords[] = {
     "alloc_failed", "not_initialized", "cuda failure", "cuda error", "runtime error", "cublas_status", "cudnn_status",
     "cudnn algorithm", "cudnn convolution", "find an engine", "nccl warn", "failed to extend", "memory segment",
     "shared memory", "torch_", "dataloader worker", "el0004", "erroroutof", "out_of_device", "out_of_resources",
-    "dst tensor", "buffer size", "paging file", "页面文件", "頁面檔", "分页文件", "ページング", "cannot malloc",
-    "available memory of", "[metal", "[malloc", "could not be allocated",
+    "dst tensor", "create session", "buffer size", "paging file", "页面文件", "頁面檔", "分页文件", "ページング",
+    "cannot malloc", "available memory of", "[metal", "[malloc", "could not be allocated",
     // servers
     "cache blocks", "in kv cache", "kv cache is", "max seq len", "mem-fraction", "memory on device", "memory profiling",
     "warming up", "prefill tokens", "total tokens", "ggml_", "buffer for kv", "memory pool", "system memory",

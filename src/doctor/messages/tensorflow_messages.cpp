@@ -174,6 +174,13 @@ bool ran_out(Reading& r) {
   return true;
 }
 
+// "InternalError: Failed to create session.": the device has no room for one, since somebody else holds it
+bool session(Reading& r) {
+  r.hint("disguised");
+  r.identify("tensorflow", "tf_session");
+  return true;
+}
+
 }  // namespace
 
 void add_tensorflow_recognisers(std::vector<Recogniser>& table) {
@@ -184,6 +191,7 @@ void add_tensorflow_recognisers(std::vector<Recogniser>& table) {
   table.push_back({"tf_bfc", "allocator(", bfc});
   table.push_back({"tf_system_memory", "allocationof", system_memory});
   table.push_back({"tf_destination", "dsttensorisnotinitialized", destination});
+  table.push_back({"tf_session", "internalerror:failedtocreatesession", session});
   table.push_back({"tf_ran_out", "ranoutofgpumemorywhenallocating", ran_out});
 }
 

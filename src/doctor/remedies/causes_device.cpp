@@ -78,7 +78,8 @@ void neighbours(const CaseView& s, const MessageFigures& f, std::vector<Cause>& 
   const int64_t nobodys = f.unattributed.value_or(0);
   if (nobodys >= (int64_t{128} << 20) && f.capacity)
     causes.push_back({"unattributed",
-                      fmt::format("{} of {} are unattributed: other processes, NCCL, the driver, or another framework "
+                      fmt::format("{} of {}, beside a usual context, are unattributed: other processes, NCCL, the "
+                                  "driver, or another framework "
                                   "in this process",
                                   figure(nobodys), figure(*f.capacity)),
                       share(nobodys, *f.capacity) > 0.25 ? 0.7 : 0.2});

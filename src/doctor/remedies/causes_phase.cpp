@@ -54,7 +54,13 @@ void data_parallel(const CaseView& s, std::vector<Cause>& causes) {
 void host(const CaseView& s, std::vector<Cause>& causes) {
   const Message& message = *s.message();
   if (s.pool() == Pool::shared_memory)
-    causes.push_back({"shared_memory", "/dev/shm is full: data-loader workers pass batches through it", 0.9});
+    causes.push_back({"shared_memory",
+                      message.framework == "nccl" ? "/dev/shm is full: NCCL's processes pass their data through it"
+                      : !s.log_says("unable to open shared memory object").empty()
+                          ? "a worker's piece of shared memory could not be opened: too many open files, or /dev/shm "
+                            "is full"
+                          : "/dev/shm is full: data-loader workers pass batches through it",
+                      0.9});
   if (s.pool() != Pool::host) return;
   const bool grows = std::find(message.hints.begin(), message.hints.end(), "grows") != message.hints.end();
   std::string evidence = fmt::format("host memory {}, not the device{}; no GPU figure matters here",

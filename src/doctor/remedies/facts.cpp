@@ -78,6 +78,8 @@ FactShown shown_pinned(const CaseView& view) {
 FactShown shown_loader(const CaseView& view) {
   if (const std::string_view reads = beside_a_loader(view); !reads.empty())
     return denied_fact(fmt::format("`{}`: no loader's worker asked for it", reads));
+  if (view.message() && view.message()->framework == "nccl")
+    return denied_fact("the segment is one of NCCL's: no loader asked for it");
   if (view.has_job() || view.pool() != Pool::host || says_loading(view)) return open_fact();
   if (view.log_says("exited with code|docker|container|failed to solve:|executor failed running").empty())
     return open_fact();
@@ -119,6 +121,11 @@ FactShown shown_pytorch_2(const CaseView& view) {
   return before ? denied_fact("PyTorch has this function since 2.0") : open_fact();
 }
 
+FactShown shown_segments(const CaseView& view) {
+  const std::string_view windows = windows_word(view.incident().log_text);
+  return windows.empty() ? open_fact() : denied_fact("PyTorch has no expandable segments on Windows");
+}
+
 }  // namespace
 
 std::string_view other_framework(const CaseView& view) {
@@ -148,6 +155,7 @@ Facts::Facts(const CaseView& view, const std::vector<Seen>& seen) {
   set(Fact::texts, shown_texts(view));
   set(Fact::pytorch, shown_pytorch(view));
   set(Fact::pytorch_2, shown_pytorch_2(view));
+  set(Fact::segments_grow, shown_segments(view));
 }
 
 }  // namespace headroom::doctor

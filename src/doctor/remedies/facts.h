@@ -24,8 +24,9 @@ enum class Fact {
   texts,           // the inputs are texts
   pytorch,         // the program is PyTorch's
   pytorch_2,       // and not of a release before 2.0
+  segments_grow,   // the system maps memory behind a reserved range
 };
-constexpr size_t kFactCount = static_cast<size_t>(Fact::pytorch_2) + 1;
+constexpr size_t kFactCount = static_cast<size_t>(Fact::segments_grow) + 1;
 
 enum class Shown { no, open, yes };
 

@@ -159,6 +159,9 @@ std::string of_the_person(const std::string& log, bool none_that_goes_well) {
 
 bool batch_of_one(const std::string& whole) {
   const std::string log = of_the_person(whole, true);
+  constexpr std::string_view kNames =
+      "bs_trn|bs_train|trn_bs|train_bs|bsz|samples_per_gpu|imgs_per_gpu|img_per_gpu|images_per_gpu|ims_per_batch";
+  if (posted_value(log, kNames) == 1) return true;
   bool stated = one_in_other_words(log);
   for (size_t at = log.find("batch"); at != std::string::npos; at = log.find("batch", at + 5)) {
     const size_t size = log.find("size", at + 5);

@@ -1,5 +1,6 @@
 #include "doctor/remedies/model_words.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <string_view>
@@ -12,6 +13,7 @@ namespace headroom::doctor {
 namespace {
 
 bool digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+bool in_a_number(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-'; }
 bool in_a_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
 constexpr double kLeast = 0.3, kMost = 700;  // billions: smaller or larger numbers mean something else
@@ -24,6 +26,13 @@ size_t begin_of_number(const std::string& text, size_t end) {
   return begin;
 }
 
+// The same without an 'x'.
+size_t begin_of_amount(const std::string& text, size_t end) {
+  const size_t begin = begin_of_number(text, end);
+  const size_t times = end == 0 ? std::string::npos : text.rfind('x', end - 1);
+  return times == std::string::npos || times < begin ? begin : times + 1;
+}
+
 // "7", "1.5", "8x7". About a sixth of a model is shared by its experts.
 double billions(const std::string& number) {
   constexpr double kOwn = 0.84;
@@ -31,6 +40,18 @@ double billions(const std::string& number) {
   const double first = std::strtod(number.c_str(), nullptr);
   if (times == std::string::npos) return first;
   return first * std::strtod(number.c_str() + times + 1, nullptr) * kOwn;
+}
+
+// "yi34b", "llama7b": the number follows the name of a family of models.
+bool behind_a_family(const std::string& text, size_t begin) {
+  const std::string_view before = std::string_view(text).substr(0, begin);
+  for (const std::string_view family :
+       {"yi",      "llama", "llama2",   "llama3",   "qwen",   "qwen2",  "baichuan", "baichuan2", "chatglm", "glm",
+        "mistral", "gemma", "internlm", "deepseek", "vicuna", "falcon", "bloom",    "opt",       "phi",     "gpt"})
+    if (before.ends_with(family) &&
+        (before.size() == family.size() || !in_a_word(before[before.size() - family.size() - 1])))
+      return true;
+  return false;
 }
 
 int bits_in(const std::string& text) {
@@ -87,7 +108,7 @@ bool several_before(const std::string& text, size_t at) {
 
 }  // namespace
 
-std::optional<Gpu> gpu_in_words(const std::string& text) {
+std::optional<Gpu> gpu_in_words(const std::string& text, bool of_several) {
   std::optional<Gpu> found;
   size_t longest = 3;  // "t4" would match inside too many words
   for (const Gpu& gpu : known_gpus())
@@ -99,7 +120,7 @@ std::optional<Gpu> gpu_in_words(const std::string& text) {
                          (end == text.size() || !in_a_word(text[end]) || text.compare(end, 3, "gpu") == 0);
       // A different card: "3080 ti", "4060-ti".
       if (!whole || text.compare(end, 3, " ti") == 0 || text.compare(end, 3, "-ti") == 0) continue;
-      if (several_before(text, at)) return std::nullopt;
+      if (!of_several && several_before(text, at)) return std::nullopt;
       found = gpu;
       longest = name.size();
     }
@@ -121,14 +142,17 @@ void each_amount(const std::string& text, Each each) {
   const std::string_view all = text;
   for (size_t at = text.find('g'); at != std::string::npos; at = text.find('g', at + 1)) {
     const size_t digits = at > 0 && text[at - 1] == ' ' ? at - 1 : at;
-    const size_t begin = begin_of_number(text, digits);
+    const size_t begin = begin_of_amount(text, digits);
     size_t end = at + 1;
     for (const std::string_view rest : {"ib", "b"})
       if (text.compare(end, rest.size(), rest) == 0) {
         end += rest.size();
         break;
       }
-    if (begin == digits || (end < text.size() && in_a_word(text[end])) || (begin > 0 && in_a_word(text[begin - 1])))
+    if (text.compare(end, 1, "s") == 0) ++end;                                           // "8 A100-40Gs"
+    const bool counted = begin > 1 && text[begin - 1] == 'x' && digit(text[begin - 2]);  // "a100x8x80g"
+    if (begin == digits || (end < text.size() && in_a_word(text[end])) ||
+        (begin > 0 && in_a_word(text[begin - 1]) && !counted))
       continue;
     const double gib = std::strtod(text.c_str() + begin, nullptr);
     if (gib < 2 || gib > 200) continue;
@@ -163,21 +187,27 @@ bool tells_a_use(const std::string& text) {
   return told;
 }
 
+int64_t devices_in_words(const std::string& text) {
+  int64_t most = 1;
+  for (const std::string_view counted :
+       {"卡",     "张",    "块",    "枚",     "x a100", "xa100",  "xa800", "x a800", "x80g",  "x40g",   "x24g",
+        "x h100", "xh100", "*a100", "x v100", "*v100",  "*3090",  "*4090", "x3090",  "x4090", "x 3090", "x 4090",
+        " a100",  " h100", " h200", " v100",  " l40",   " a6000", " 3090", " 4090",  " rtx",  " t4",    " gpus"})
+    for (size_t at = find_text(text, counted); at != std::string::npos; at = find_text(text, counted, at + 1)) {
+      size_t end = at;
+      if (end > 0 && text[end - 1] == ' ') --end;
+      if (end > 0 && text[end - 1] >= '2' && text[end - 1] <= '8' && (end == 1 || !in_a_number(text[end - 2])))
+        most = std::max<int64_t>(most, text[end - 1] - '0');
+    }
+  return most;
+}
+
 bool several_devices_in_words(const std::string& text) {
   constexpr std::string_view kSeveral =
       "多卡|双卡|两张|两块|两卡|三张|四张|四卡|八卡|张卡|块卡|多gpu|多张|multi-gpu|multi gpu|multiple gpus|two gpus|"
       "several gpus|four gpus|eight gpus|all gpus|both gpus|gpus|複数のgpu|複数gpu|2枚|4枚|8枚";
   if (!any_word(text, kSeveral).empty()) return true;
-  // "8卡", "4张", "2块", "8 x a100"
-  for (const std::string_view counted : {"卡", "张", "块", "x a100", "xa100", "x h100", "xh100", "*a100", "x v100",
-                                         "*v100", " a100s", "*3090", "*4090", "x3090", "x4090", "x 3090", "x 4090"})
-    for (size_t at = find_text(text, counted); at != std::string::npos; at = find_text(text, counted, at + 1)) {
-      size_t end = at;
-      if (end > 0 && text[end - 1] == ' ') --end;
-      if (end > 0 && text[end - 1] >= '2' && text[end - 1] <= '8' && (end == 1 || !in_a_word(text[end - 2])))
-        return true;
-    }
-  return false;
+  return devices_in_words(text) > 1;
 }
 
 std::optional<ModelWords> model_in_words(const std::string& text) {
@@ -186,7 +216,8 @@ std::optional<ModelWords> model_in_words(const std::string& text) {
     if (at == 0 || !digit(text[at - 1]) || (at + 1 < text.size() && in_a_word(text[at + 1]))) continue;
     const size_t begin = begin_of_number(text, at);
     // Part of a hash or of a longer name ("0x1b", "h5b").
-    if (begin == at || text.compare(begin, 2, "0x") == 0 || (begin > 0 && in_a_word(text[begin - 1]))) continue;
+    if (begin == at || text.compare(begin, 2, "0x") == 0) continue;
+    if (begin > 0 && in_a_word(text[begin - 1]) && !behind_a_family(text, begin)) continue;
     const double size = billions(text.substr(begin, at - begin));
     if (size < kLeast || size > kMost || (least && least->parameters <= size * 1e9)) continue;
     least = ModelWords{size * 1e9, text.substr(begin, at + 1 - begin), 16};

@@ -16,14 +16,16 @@ struct ModelWords {
 // `text` in lower case. Absent when it has no size.
 std::optional<ModelWords> model_in_words(const std::string& text);
 
-// The device that the text names ("rtx 4090", "3090"); absent when it names none or several.
-std::optional<Gpu> gpu_in_words(const std::string& text);
+// The device that the text names ("rtx 4090", "3090"); absent when it names none, or several and not `of_several`.
+std::optional<Gpu> gpu_in_words(const std::string& text, bool of_several = false);
 
 // Bytes of the one device whose memory the text gives beside a word for a device ("24g显存", "a 12 gb gpu", "t4
 // (15gb)"): the least of those named.
 std::optional<double> device_in_words(const std::string& text);
 // The text tells an amount of memory as used, needed or grown to ("uses 30 gb", "from 21g to 38g").
 bool tells_a_use(const std::string& text);
+// How many devices the text counts ("8卡", "4 x a100"), up to 8; 1 where it counts none.
+int64_t devices_in_words(const std::string& text);
 // The text speaks of more than one device ("8卡", "two gpus", "4 x a100").
 bool several_devices_in_words(const std::string& text);
 

@@ -77,7 +77,7 @@ constexpr TechniqueFacts kOfTechniques[] = {
     {"int8-training", fact_bit(Fact::training)},
     {"no-qat", fact_bit(Fact::training)},
     // allocator
-    {"expandable-segments", kNothing},
+    {"expandable-segments", fact_bit(Fact::segments_grow)},
     {"max-split-size", kNothing},
     {"own-allocator", kNothing},
     {"grow-on-demand", kNothing},
@@ -118,7 +118,7 @@ constexpr TechniqueFacts kOfTechniques[] = {
 
 // What a text says beyond its technique.
 constexpr Precondition kOfPhrases[] = {
-    {"micro-batch", "half|batch of 1|batch_size 1|batch_size=1|batch size of 1|batch size per GPU of 1",
+    {"micro-batch", "half|a smaller batch|batch of 1|batch_size 1|batch_size=1|batch size of 1|batch size per GPU of 1",
      fact_bit(Fact::several_rows)},
     {"sequence-length", "max_length|max_seq_length|cutoff_len|tokens|tokenise|shorter texts", fact_bit(Fact::texts)},
     {"length-buckets", "rows of like length|group_by_length", fact_bit(Fact::texts)},

@@ -70,6 +70,15 @@ std::string_view speech_word(std::string_view log) {
       "wenet|icefall|espnet|rnn-t|音频|语音|录音|采样率|音声|slice较长");
 }
 
+std::string_view windows_word(std::string_view log) {
+  constexpr std::string_view kWindows =
+      "windows|win10|win11|win 10|win 11|powershell|cmd.exe|python.exe|c:\\|d:\\|e:\\|f:\\|c:/|d:/|e:/|f:/|\\users\\|"
+      "\\lib\\site-packages|\\appdata\\";
+  constexpr std::string_view kOthers = "sliding windows|shifted windows|context windows|time windows|attention windows";
+  if (!any_word(log, "wsl").empty()) return {};
+  return any_word(without_words(log, kOthers), kWindows);
+}
+
 bool prints_torch_1(std::string_view log) {
   constexpr std::string_view kSecond =
       "pytorch2|pytorch 2|pytorch-2|pytorch==2|torch2|torch 2|torch==2|torch-2|torch: 2";

@@ -19,6 +19,8 @@ std::string_view named_framework(const std::string& log, const std::string& setu
 bool speaks_of_pytorch(std::string_view text);
 // The word that shows that the inputs are recordings; empty where none does.
 std::string_view speech_word(std::string_view log);
+// The word that shows Windows without WSL; empty where none does.
+std::string_view windows_word(std::string_view log);
 // The text prints a version of PyTorch before 2.0.
 bool prints_torch_1(std::string_view log);
 // Whether a remedy's text is code or an option of PyTorch, or of a library built on it.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "doctor/remedies/figures.h"
+#include "doctor/remedies/program_words.h"
 #include "doctor/remedies/rules.h"
 
 namespace headroom::doctor {
@@ -19,6 +20,8 @@ bool before_torch_2(const CaseView& s) {
   if (torch.major > 0) return torch.major < 2;
   return s.message() && s.message()->format.starts_with("torch1");
 }
+
+bool on_windows(const CaseView& s) { return !windows_word(s.incident().log_text).empty(); }
 
 std::string sum_of(const MessageFigures& f) {
   return fmt::format("free {} + unallocated {} = {} against {} asked", figure(*f.free), figure(*f.unallocated),
@@ -58,6 +61,7 @@ void expandable_segments(const CaseView& s, Findings& findings) {
     return findings.refuse("expandable-segments", "they are on already");
   const std::string why = defragmentation(s, "expandable-segments", findings);
   if (why.empty()) return;
+  if (on_windows(s)) return findings.refuse("expandable-segments", "PyTorch has no expandable segments on Windows");
   if (before_torch_2(s))
     return findings.refuse("expandable-segments",
                            "the message is of a PyTorch before 2.0: it has no expandable segments");
@@ -70,7 +74,7 @@ void expandable_segments(const CaseView& s, Findings& findings) {
 
 void max_split_size(const CaseView& s, Findings& findings) {
   if (!s.caching_allocator() || !s.message()) return;
-  if (!before_torch_2(s)) {
+  if (!before_torch_2(s) && !on_windows(s)) {
     if (s.message()->text.find("max_split_size_mb") != std::string::npos && s.figures().after_defragment &&
         *s.figures().after_defragment >= 0)
       findings.refuse("max-split-size",

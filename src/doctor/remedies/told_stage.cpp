@@ -95,7 +95,8 @@ const StageWords& words_of(ToldStage stage) {
 }
 
 constexpr std::string_view kRanOut =
-    "out of memory|out-of-memory|outofmemory|out memory|out of mem$|memory out|oom$|ooms$|oomed|oom-|oomkill|runs "
+    "out of memory|out of the memory|out of my memory|out-of-memory|outofmemory|out memory|out of mem$|memory "
+    "out|oom$|ooms$|oomed|oom-|oomkill|runs "
     "out|ran out|run out|running out|"
     "explod|memory leak|more and more memory|memory error|memoryerror|memory issue|memory problem|nothing is left|"
     "nothing in left|not enough memory|insufficient memory|insufficient system resources|memory overflow|"

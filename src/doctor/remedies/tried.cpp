@@ -23,7 +23,7 @@ constexpr Tried kTried[] = {
      "text|文本长度|序列长度|系列長"},
     {"input-size",
      "segment_size|segment size|segment_length|segment length|smaller image|smaller input|image size|input "
-     "size|input_size|img_size|imgsz|resolution|crop "
+     "size|max_pixels|min_pixels|max pixels|input_size|img_size|imgsz|resolution|crop "
      "size|crop_size|resize|downscal|down-scal|分辨率|图片尺寸|图像尺寸|图片大小|输入尺寸|解像度|画像サイズ"},
     {"low-vram", "lowvram|medvram|novram|cpu_offload|enable_tiling|attention_slicing|low-memory tricks"},
     {"half-inference", "fp16|float16|half()|bf16|bfloat16|half precision|半精度"},
@@ -116,6 +116,23 @@ bool says_in_use(std::string_view sentence, std::string_view technique) {
 
 bool says_in_vain(std::string_view sentence) { return !any_word(sentence, kInVain).empty(); }
 
+// Another failure came of it: "with ZeRO-3 i get an error about shapes".
+bool says_failed_otherwise(std::string_view sentence, std::string_view words) {
+  constexpr std::string_view kErrors =
+      "an error|the error|errors|raises|exception|crashes with|fails with|does not support|not "
+      "supported|报错|出错|异常|"
+      "不支持|エラー";
+  constexpr std::string_view kUses =
+      "with|using|use$|used|when|under|enable|使用|用|开启|配置|改成|改为|使うと|にすると";
+  bool found = false;
+  each_clause(sentence, [&](std::string_view clause) {
+    found = !any_word(clause, words).empty() && !any_word(clause, kErrors).empty() &&
+            !any_word(clause, kUses).empty() && told_out_of_memory(clause).empty();
+    return found;
+  });
+  return found;
+}
+
 bool says_not_the_matter(std::string_view sentence, std::string_view words) {
   bool found = false;
   each_clause(sentence, [&](std::string_view clause) {
@@ -172,7 +189,7 @@ bool tried_in_vain(std::string_view log, std::string_view technique) {
     return each_with_answer(log, [&](std::string_view sentence, bool vain_behind) {
       if (sentence.find("file \"") != std::string_view::npos || any_word(sentence, tried.words).empty()) return false;
       return vain_behind || says_in_vain(sentence) || says_in_use(sentence, technique) || says_attempted(sentence) ||
-             says_not_the_matter(sentence, tried.words);
+             says_not_the_matter(sentence, tried.words) || says_failed_otherwise(sentence, tried.words);
     });
   }
   return false;

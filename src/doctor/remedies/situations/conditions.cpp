@@ -27,6 +27,11 @@ bool on_device(const CaseView& view) { return view.pool() == Pool::device && !vi
 bool on_host(const CaseView& view) { return view.pool() != Pool::device; }
 bool training_on_device(const CaseView& view) { return on_device(view) && view.training(); }
 bool serving_on_device(const CaseView& view) { return on_device(view) && view.serving(); }
+std::string_view llama_cpp_in_python(const CaseView& view) {
+  return view.log_says(
+      "llama-cpp-python|llama_cpp_python|llama_cpp|import llama_cpp|llamacpp(|llama(model_path|private_gpt|privategpt|"
+      "llm_component|langchain|llama_index|llamaindex|localgpt|n_gpu_layers");
+}
 bool predicting_on_device(const CaseView& view) { return on_device(view) && !view.serving(); }
 
 bool unknown_program(const CaseView& view) {

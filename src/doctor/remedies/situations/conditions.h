@@ -16,6 +16,8 @@ bool on_device(const CaseView& view);  // device memory is in question, and advi
 bool on_host(const CaseView& view);    // host memory is in question
 bool training_on_device(const CaseView& view);
 bool serving_on_device(const CaseView& view);
+// The word that shows llama.cpp behind its Python package; empty where none does.
+std::string_view llama_cpp_in_python(const CaseView& view);
 bool predicting_on_device(const CaseView& view);  // neither training nor a server, as far as is known
 // Nothing tells what the program is: no configuration that doctor reads, no frames of a known system.
 bool unknown_program(const CaseView& view);
@@ -29,6 +31,8 @@ bool speaks_of_images(const CaseView& view);
 bool images_alone(const CaseView& view);
 // The share of the one device of a server that its weights take; absent where either size is unknown.
 std::optional<double> share_of_weights(const CaseView& view);
+// How many devices of a server, a power of two, its weights need; absent where either size is unknown.
+std::optional<int64_t> devices_for_the_weights(const CaseView& view);
 // The device's size, by the message or by the job; absent where neither says it.
 std::optional<int64_t> size_of_the_device(const CaseView& view);
 // One request is larger than the whole device: nothing that only moves memory about helps.
@@ -46,6 +50,9 @@ bool told_beside_the_steps(const CaseView& view);
 // Resolutions that are not sizes of images.
 inline constexpr std::string_view kResolved =
     "any resolution|a resolution to|a resolution for|no resolution|resolution to this";
+// Training scripts of kohya's sd-scripts.
+inline constexpr std::string_view kKohyaScripts =
+    "train_network.py|sdxl_train|flux_train|sd3_train|fine_tune.py|train_db.py|kohya|sd-scripts|--network_module";
 // Words with which people say so.
 inline constexpr std::string_view kStageOfPrediction =
     "during validation|during evaluation|when evaluating|while evaluating|during inference|evaluation stage|"

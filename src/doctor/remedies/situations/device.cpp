@@ -6,6 +6,7 @@
 #include <initializer_list>
 
 #include "doctor/remedies/figures.h"
+#include "doctor/remedies/program_words.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
 #include "doctor/remedies/tried.h"
@@ -31,6 +32,8 @@ bool untried_pieces(const CaseView& view) {
   return on_device(view) && !asks_beyond_the_device(view) &&
          !tried_in_vain(view.incident().log_text, "expandable-segments");
 }
+bool on_windows(const CaseView& view) { return on_device(view) && !windows_word(view.incident().log_text).empty(); }
+bool not_on_windows(const CaseView& view) { return on_device(view) && !on_windows(view); }
 bool any_device(const CaseView& view) { return view.pool() == Pool::device; }
 bool of_any_framework(const CaseView& view) {
   return view.pool() == Pool::device && view.reinforcement_library().empty();
@@ -141,7 +144,7 @@ Evidence only_that_it_failed(const CaseView& view) {
 // The driver's error without PyTorch's figures, on Windows.
 Evidence refused_by_windows(const CaseView& view) {
   if (view.foreign_framework() || view.framework() != "cuda") return {};
-  const std::string_view windows = view.log_says("windows|win10|win11|c:\\|d:\\|\\users\\");
+  const std::string_view windows = windows_word(view.incident().log_text);
   if (windows.empty()) return {};
   return {0.83, fmt::format("the driver's error, and `{}` in the log", windows)};
 }
@@ -218,10 +221,22 @@ constexpr Situation kSituations[] = {
     {"refused_beside_free_memory",
      "the device has room, and the driver refuses a new segment: addresses in pieces, or Windows' limit of what may be "
      "committed",
-     on_device,
+     not_on_windows,
      {},
      {{"expandable-segments", "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (torch >= 2.1)"},
       {"more-swap", "Windows: a larger paging file; what the GPU takes is committed there too"},
+      {"end-other-processes", "nvidia-smi: another program may take the memory in between"}},
+     free_but_refused},
+    {"refused_beside_free_memory_on_windows",
+     "the device has room, and the driver refuses a new segment: Windows' limit of what may be committed, or addresses "
+     "in pieces",
+     on_windows,
+     {},
+     {{"more-swap",
+       "a larger paging file (System > Advanced > Performance > Virtual memory): what the GPU takes is "
+       "committed there too"},
+      {"input-size"},
+      {"max-split-size", "set PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:512"},
       {"end-other-processes", "nvidia-smi: another program may take the memory in between"}},
      free_but_refused},
     {"fragments_by_the_log",
@@ -302,6 +317,20 @@ constexpr Situation kSituations[] = {
      "TensorFlow asks the driver for nearly the whole device at its start: what others hold is missing then",
      with_tensorflow,
      {{log, 0.84, "from device: cuda_error_out_of_memory"}},
+     {{"end-other-processes", "nvidia-smi: another program, or an earlier run of this one, may hold the device"},
+      {"grow-on-demand"},
+      {"micro-batch"}}},
+    {"session_does_not_start",
+     "TensorFlow found no room for its session: another program, or an earlier run of this one, holds the device",
+     with_tensorflow,
+     {{log, 0.86, "failed to create session"}},
+     {{"end-other-processes",
+       "nvidia-smi: end what holds the device, or take a free one: CUDA_VISIBLE_DEVICES=<its number>"},
+      {"grow-on-demand"}}},
+    {"full_before_the_batch",
+     "the device was full before any batch: a constant of a few bytes found no room",
+     with_tensorflow,
+     {{log, 0.86, "with shape[] |of shape [] |tensor of shape []|with shape[1] "}},
      {{"end-other-processes", "nvidia-smi: another program, or an earlier run of this one, may hold the device"},
       {"grow-on-demand"},
       {"micro-batch"}}},

@@ -12,8 +12,6 @@ namespace {
 
 using enum Sign::In;
 
-constexpr std::string_view kKohyaScripts =
-    "train_network.py|sdxl_train|flux_train|sd3_train|fine_tune.py|train_db.py|kohya|sd-scripts|--network_module";
 constexpr std::string_view kTrainingScripts =
     "train_dreambooth|train_text_to_image|train_controlnet|train_instruct_pix2pix|textual_inversion.py|train_"
     "unconditional|"
@@ -25,8 +23,9 @@ bool says(const CaseView& view, std::string_view words) {
 }
 
 bool any_pool_device(const CaseView& view) { return view.pool() == Pool::device; }
+// A folder in a path names an interface that does not run: the script that trains does.
+bool of_an_interface(const CaseView& view) { return any_pool_device(view) && !says(view, kKohyaScripts); }
 bool going_backward(const CaseView& view) { return view.phase("backward") || view.phase("optimizer"); }
-bool trained_by_kohya(const CaseView& view) { return on_device(view) && says(view, kKohyaScripts); }
 bool trained_by_diffusers(const CaseView& view) { return on_device(view) && !says(view, kKohyaScripts); }
 // It is fine-tuned, by any script.
 bool tuned(const CaseView& view) {
@@ -159,7 +158,7 @@ constexpr Situation kSituations[] = {
       {"flash-attention", "xformers, or attention in slices (optimizedSD)"}}},
     {"diffusion_interface",
      "an interface for diffusion models keeps the whole pipeline on the device",
-     any_pool_device,
+     of_an_interface,
      {{setup, 0.85, "--medvram|webui.py --lowvram"},
       {setup, 0.8, "webui.py|webui-user|stable-diffusion-webui|comfyui|invokeai|fooocus|sdnext|webui-forge"},
       {log, 0.9, "use lower resolution (max approx"},
@@ -195,28 +194,6 @@ constexpr Situation kSituations[] = {
        System::unknown,
        "lora"}},
      tuned_by_words},
-    {"diffusion_training_by_kohya",
-     "a diffusion model trains: what the UNet keeps for its backward pass, and Adam's states",
-     trained_by_kohya,
-     {{either, 0.87, kKohyaScripts}},
-     {{"checkpointing",
-       "--gradient_checkpointing --cache_latents --sdpa (or --xformers)",
-       {},
-       System::unknown,
-       "gradient_checkpointing"},
-      {"micro-batch",
-       "--train_batch_size 1",
-       {},
-       System::unknown,
-       "train_batch_size=1 |train_batch_size 1 |train_batch_size=1\n|train_batch_size 1\n|train_batch_size = 1\n"},
-      {"optimizer-8bit", "--optimizer_type AdamW8bit (or Adafactor)", {}, System::unknown, "8bit|adafactor"},
-      {"flash-attention",
-       "--sdpa (or --xformers), --cache_latents --cache_text_encoder_outputs",
-       {},
-       System::unknown,
-       "--sdpa|--xformers"},
-      {"low-vram", "--network_train_unet_only --full_bf16, --fused_backward_pass (SDXL), --blocks_to_swap 18 (FLUX)"},
-      {"input-size", "--resolution 512"}}},
     {"vae_decodes_the_whole_image",
      "the VAE decodes (or encodes) the whole image or all frames at once: its convolutions work at full resolution",
      sampling,

@@ -100,6 +100,10 @@ Evidence without_a_device(const CaseView& view) {
   return told.empty() ? Evidence{} : Evidence{0.78, fmt::format("`{}` in the log", told)};
 }
 
+bool shared_by_nccl(const CaseView& view) {
+  return shared_memory_ran_out(view) && view.message() && view.message()->framework == "nccl";
+}
+
 constexpr std::string_view kDelays = "more host memory (RAM), or swap: while it grows, they only delay the end";
 constexpr std::string_view kContainer =
     "docker|container|kubernetes|kubectl|podman|singularity|/dev/shm|shm-size|ipc=host|容器";
@@ -142,7 +146,7 @@ constexpr Situation kSituations[] = {
       {"host-memory"},
       {"fewer-workers", "data.dataloader_num_workers=2; fewer actors per node (Ray counts them all)"}}},
     {"model_read_into_host_memory",
-     "the model is read into host memory before it goes to the device: whole, in 32 bits unless told otherwise, and "
+     "the model is read into host memory before it goes to the device: whole, in 32 bits where no type is told, and "
      "twice where its file is one",
      reads_by_a_library,
      {{log, 0.83,
@@ -345,6 +349,20 @@ constexpr Situation kSituations[] = {
        "less at once: data read piece by piece (mmap, streaming, generators), a model with low_cpu_mem_usage=True"},
       {"more-swap", "swap (Windows: a larger paging file): slow, and it does not end"}},
      host_alone},
+    {"segments_of_nccl",
+     "the processes of one machine exchange their gradients through segments of /dev/shm, which a container makes "
+     "small",
+     shared_by_nccl,
+     {{log, 0.9, "nccl"}},
+     {{"shared-memory",
+       "docker run --shm-size=1g, or --ipc=host (Kubernetes: emptyDir {medium: Memory} on /dev/shm); without either "
+       "NCCL_SHM_DISABLE=1 (slower)"}}},
+    {"files_of_shared_memory",
+     "every tensor that a worker hands over is an open file, and their number is limited, whatever room there is",
+     shared_memory_ran_out,
+     {{log, 0.9, "unable to open shared memory object|too many open files|received 0 items of ancdata"}},
+     {{"shared-memory", "ulimit -n 65536; or torch.multiprocessing.set_sharing_strategy(\"file_system\")"},
+      {"fewer-workers"}}},
     {"no_space_for_a_file",
      "/dev/shm or a disk is full: a container's /dev/shm has 64 MiB unless somebody says more",
      shared_memory_ran_out,

@@ -9,6 +9,7 @@
 #include "doctor/remedies/program_words.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
+#include "doctor/remedies/told_stage.h"
 #include "doctor/remedies/tried.h"
 
 namespace headroom::doctor {
@@ -188,7 +189,37 @@ Evidence one_request_of_recordings(const CaseView& view) {
                             quoted(speech_word(view.incident().log_text)))};
 }
 
+// A part at a time, and it fails all the same: "batches of 10 inside a loop ... but i still get".
+Evidence fails_in_parts_too(const CaseView& view) {
+  constexpr std::string_view kParts =
+      "inside a loop|in a loop|inside the loop|in the loop|in a for loop|one by one|one at a time|one batch at a time|"
+      "batch by batch|image by image|in batches of|for batches "
+      "of|循环|逐张|逐个|一张一张|一个一个|ループ|一枚ずつ|1枚ずつ";
+  std::string_view parts;
+  const bool vain = each_with_answer(beginning(view), [&](std::string_view sentence, bool vain_behind) {
+    parts = any_word(sentence, kParts);
+    return !parts.empty() && (vain_behind || says_in_vain(sentence) || !told_out_of_memory(sentence).empty());
+  });
+  return vain ? Evidence{0.86, fmt::format("`{}` in the post, which fails all the same", parts)} : Evidence{};
+}
+bool predicting_by_itself(const CaseView& view) {
+  return predicting_on_device(view) && !view.has_job() && unknown_program(view) &&
+         view.story().task != ToldTask::training;
+}
+
 constexpr Situation kSituations[] = {
+    {"kept_over_a_loop",
+     "one part fits, and the loop over all of them does not: what earlier parts read or computed is still on the "
+     "device, "
+     "or all inputs are moved there before the loop",
+     predicting_by_itself,
+     {},
+     {{"detach-history",
+       "inputs to the device one at a time, inside the loop; results to the host: .cpu(); no list of either stays "
+       "there"},
+      {"no-grad", "with torch.no_grad(): around the loop, where it is not yet"},
+      {"input-size"}},
+     fails_in_parts_too},
     {"room_in_pieces_beside_a_pipeline",
      "what is allocated and requested is less than the device: the rest lies in pieces, in the allocator's cache, or "
      "with other programs (the desktop, a browser)",

@@ -6,6 +6,7 @@
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
 #include "doctor/remedies/told_growth.h"
+#include "doctor/remedies/tried.h"
 
 namespace headroom::doctor {
 namespace {
@@ -161,6 +162,12 @@ constexpr std::string_view kFewerPixels =
     "smaller images: max_pixels of the processor (Qwen-VL: max_pixels=602112; ms-swift: MAX_PIXELS=602112; "
     "LLaMA-Factory: image_max_pixels), fewer "
     "tiles (InternVL, LLaVA)";
+// The limit was set and did not help.
+Evidence limit_in_vain(const CaseView& view) {
+  const std::string_view limit = view.log_says("max_pixels|max pixels|image_max_pixels|min_pixels");
+  if (limit.empty() || !tried_in_vain(view.incident().log_text, "input-size")) return {};
+  return {0.9, fmt::format("`{}` in the post, without effect", limit)};
+}
 constexpr std::string_view kSwift = "swift sft|swift pt |swift rlhf|swift/cli/sft.py|swift/cli/rlhf.py|swift/llm/train",
                            kOneRowOfSwift = "--per_device_train_batch_size 1 |--per_device_train_batch_size 1\n";
 bool cut_by_swift(const CaseView& view) {
@@ -170,6 +177,17 @@ bool swift_without_a_cut(const CaseView& view) { return training_on_device(view)
 bool swift_with_a_cut(const CaseView& view) { return training_on_device(view) && cut_by_swift(view); }
 
 constexpr Situation kSituations[] = {
+    {"limit_of_pixels_without_effect",
+     "a limit of the pixels that changes nothing does not reach the processor, or is above what the images have",
+     on_device,
+     {},
+     {{"find-sample",
+       "print(inputs[\"image_grid_thw\"]), or pixel_values.shape, of the largest image: does the limit reach the "
+       "processor?"},
+      {"lean-load", "the image files resized beforehand (a longer side of 1024 pixels): then no setting matters"},
+      {"micro-batch"},
+      {"checkpointing"}},
+     limit_in_vain},
     {"request_beyond_the_device",
      "no batch of one fits either: one input, or what is computed from it, is larger than the device",
      not_of_a_pipeline,
@@ -279,7 +297,8 @@ constexpr Situation kSituations[] = {
      "the whole image is enlarged at once: every layer works at full resolution",
      enlarging,
      {{either, 0.86,
-       "esrgan|upscal|swinir|super-resolution|superresolution|super_resolution|super resolution|gfpgan|stablesr|超分"}},
+       "esrgan|upscal|scale_by|hires fix|hires. fix|swinir|super-resolution|superresolution|super_resolution|super "
+       "resolution|gfpgan|stablesr|超分"}},
      {{"input-size", "in tiles: --tile 400 (Real-ESRGAN), Tiled VAE, a smaller tile size; or a smaller image"},
       {"half-inference", "16 bits: model.half() (Real-ESRGAN: without --fp32)"},
       {"no-grad", "with torch.no_grad(): around it"}}},
@@ -294,7 +313,7 @@ constexpr Situation kSituations[] = {
      "every image becomes as many tokens as it has pixels for: a large photograph is thousands of them",
      training_on_pixels,
      {{either, 0.84, kVisionLanguage}},
-     {{"input-size", kFewerPixels}, {"micro-batch"}, {"shard"}, {"checkpointing"}}},
+     {{"input-size", kFewerPixels}, {"micro-batch"}, {"checkpointing"}, {"shard"}}},
     {"pixels_in_a_prompt",
      "every image becomes as many tokens as it has pixels for: a large photograph is thousands of them",
      predicting_only,
@@ -305,7 +324,8 @@ constexpr Situation kSituations[] = {
        {},
        System::unknown,
        "lmdeploy|api_server|ollama|llama.cpp|gguf"},
-      {"quantized-model", "the model's AWQ or Int4 version (transformers: load_in_4bit=True)"}}},
+      {"quantized-model", "the model's AWQ or Int4 version (transformers: load_in_4bit=True)"},
+      {"other-version", "transformers >= 4.46: older ones compute the logits of every token of the prompt"}}},
     {"large_images",
      "convolutions over images or volumes: memory grows with height x width (x depth)",
      unknown_program_on_device,

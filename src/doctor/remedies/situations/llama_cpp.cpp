@@ -33,11 +33,15 @@ Evidence long_context(const CaseView& view) {
   if (view.has_job() && !view.job().serving.max_model_len && view.shape() && view.shape()->max_positions > kLongContext)
     return {0.85, fmt::format("no --ctx-size, and the model was trained on {} tokens", view.shape()->max_positions)};
   const std::string_view program = view.log_says("llama-cli|llama-server|llama_model_load");
-  if (!program.empty() && view.log_says(" -c |--ctx-size|n_ctx=|ctx_size").empty())
+  // The package's own default is 512 tokens.
+  if (!program.empty() && llama_cpp_in_python(view).empty() && view.log_says(" -c |--ctx-size|n_ctx=|ctx_size").empty())
     return {0.76, fmt::format("`{}` in the log, and no --ctx-size", program)};
   return {};
 }
 
+bool with_llama_cpp_in_python(const CaseView& view) {
+  return with_llama_cpp(view) && view.pool() == Pool::device && !llama_cpp_in_python(view).empty();
+}
 bool with_ollama(const CaseView& view) {
   return !view.log_says("ollama|llama-server process|llama runner").empty() ||
          !view.setup_says("ollama|parameter num_ctx|parameter num_gpu").empty();
@@ -64,6 +68,14 @@ constexpr Situation kSituations[] = {
       {"kv-dtype"},
       {"gpu-layers"}},
      long_context},
+    {"layers_by_the_package",
+     "the package puts as many layers on the device as n_gpu_layers says, and -1 means all: weights and cache of them "
+     "must fit",
+     with_llama_cpp_in_python,
+     {{log, 0.83, "cudamalloc failed|llama_model_load|ggml_init_cublas|out of memory"}},
+     {{"gpu-layers", "n_gpu_layers=<half of the layers>, or fewer (privateGPT: in llm_component.py or settings.yaml)"},
+      {"quantized-model", "a smaller file of the same model (Q3_K_M, Q2_K), or a smaller model"},
+      {"max-model-len", "a smaller n_ctx= (context_window): the cache grows with it"}}},
     {"scratch_for_the_prompt",
      "the buffer for reading the prompt grows with the batch of tokens read at once",
      with_llama_cpp,

@@ -1,6 +1,8 @@
 // A model whose weights alone exceed the device: neither the batch nor the context changes that.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "doctor/remedies/figures.h"
 #include "doctor/remedies/model_words.h"
 #include "doctor/remedies/own_words.h"
@@ -37,11 +39,34 @@ bool serving_alone(const CaseView& view) {
   return view.serving() && alone(view) && job.system != System::llama_server && job.parallel.tensor.value_or(1) == 1;
 }
 
+// Devices that share a server's weights by its options; what the post cannot do, or asks for, is none of them.
+int64_t shards_in_use(const CaseView& view) {
+  constexpr std::string_view kNot =
+      "can't|cannot|can not|don't|do not|without|how|should|could|instead|need to|want|if i|不能|无法|怎么|如何|想|?";
+  std::string text = without_replies(view.incident().log_text);
+  const std::string read = text;
+  each_sentence(beginning(read), [&](std::string_view sentence) {
+    each_clause(sentence, [&](std::string_view clause) {
+      if (!any_word(clause, kNot).empty()) text = without_words(text, clause);
+      return false;
+    });
+    return false;
+  });
+  return std::max({posted_shards(text), posted_shards(view.incident().setup_text),
+                   view.job().parallel.tensor.value_or(1) * view.job().parallel.pipeline.value_or(1)});
+}
+bool serving_on_one_of_several(const CaseView& view) {
+  const std::string& log = view.incident().log_text;
+  if (!view.serving() || !on_device(view) || view.job().system == System::llama_server) return false;
+  if (!view.reinforcement_library().empty() || speaks_of_diffusion(view)) return false;
+  return (view.gpus() > 1 || several_devices_in_words(log)) && shards_in_use(view) == 1;
+}
+
 std::optional<double> device_bytes(const CaseView& view) {
   if (view.figures().capacity) return static_cast<double>(*view.figures().capacity);
   if (view.gpu()) return static_cast<double>(view.gpu()->memory_bytes);
   if (const std::optional<double> told = device_in_words(view.incident().log_text)) return told;
-  const std::optional<Gpu> named = gpu_in_words(view.incident().log_text);
+  const std::optional<Gpu> named = gpu_in_words(view.incident().log_text, serving_on_one_of_several(view));
   return named ? std::optional(static_cast<double>(named->memory_bytes)) : std::nullopt;
 }
 
@@ -74,6 +99,18 @@ Evidence beyond(const CaseView& view, int least, int most, double weight) {
 
 Evidence larger_in_16_bits(const CaseView& view) { return beyond(view, 8, 16, 0.85); }
 Evidence larger_in_4_bits(const CaseView& view) { return beyond(view, 4, 4, 0.87); }
+
+// Where no size is known, larger than what one device of a server usually has.
+Evidence larger_than_one_of_several(const CaseView& view) {
+  constexpr double kUsualDevice = 80 * kGib;
+  Evidence larger = beyond(view, 4, 16, 0.93);
+  const std::optional<ModelWords> model = model_of(view);
+  if (larger.weight > 0 || device_bytes(view) || !model) return larger;
+  const double bytes = model->parameters * model->bits / 8;
+  if (bytes < kShare * kUsualDevice) return {};
+  return {0.9, fmt::format("{}: {:.1f} GiB in {} bits, and one device of several", model->written, bytes / kGib,
+                           model->bits)};
+}
 
 // The weights are a small part of the device, and nothing is said of how far the server came.
 Evidence far_smaller(const CaseView& view) {
@@ -141,6 +178,25 @@ bool predicting_by_words(const CaseView& view) {
   return on_device(view) && !view.has_job() && !trained_by_words(view) && !speaks_of_diffusion(view);
 }
 
+// LoRA on a base whose weights in 16 bits are most of one device.
+bool adapters_on_a_base(const CaseView& view) {
+  constexpr std::string_view kFewer = "qlora|4bit|8bit|4-bit|8-bit|int4|int8|quantization_bit|awq|gptq";
+  return training_on_device(view) && !view.has_job() && !view.sharded() && !speaks_of_diffusion(view) &&
+         !view.log_says("lora|peft").empty() && view.log_says(kFewer).empty();
+}
+Evidence base_fills_the_device(const CaseView& view) {
+  constexpr double kMostOfADevice = 0.75;
+  const std::optional<Gpu> named = gpu_in_words(view.incident().log_text, true);
+  std::optional<double> device = device_bytes(view);
+  if (!device && named) device = static_cast<double>(named->memory_bytes);
+  const std::optional<ModelWords> model = model_of(view);
+  if (!device || !model || model->bits != 16) return {};
+  const double bytes = model->parameters * 2;
+  if (bytes < kMostOfADevice * *device) return {};
+  return {0.86, fmt::format("{}: {:.1f} GiB in 16 bits, on {}", model->written, bytes / kGib,
+                            figure(static_cast<int64_t>(*device)))};
+}
+
 constexpr Situation kSituations[] = {
     {"only_the_larger_model_fails",
      "a smaller model fits and this one does not: weights, gradients and states grow with its size, not with the batch",
@@ -179,6 +235,16 @@ constexpr Situation kSituations[] = {
       {"shard", "several devices: FSDP FULL_SHARD, or ZeRO-3 (\"stage\": 3), with the offload to the host"},
       {"micro-batch"}},
      larger_in_16_bits},
+    {"whole_base_on_every_device",
+     "adapters or not, every GPU keeps the whole base in 16 bits: little is left for the rows, and more GPUs do not "
+     "divide it by themselves",
+     adapters_on_a_base,
+     {},
+     {{"qlora", "the base in 4 bits: load_in_4bit=True (LLaMA-Factory: quantization_bit: 4)"},
+      {"shard", "the base divided: ZeRO-3 (\"stage\": 3), or FSDP FULL_SHARD, on several GPUs"},
+      {"sequence-length"},
+      {"checkpointing", {}, {}, System::unknown, "gradient_checkpointing=true|gradient_checkpointing: true"}},
+     base_fills_the_device},
     {"states_too_large",
      "if all weights train, gradients and states alone are larger than the device: no batch changes that",
      trained_alone,
@@ -196,6 +262,15 @@ constexpr Situation kSituations[] = {
       {"smaller-model", "a smaller model: 2 GB per billion parameters in 16 bits, 0.6 in 4"},
       {"serve-offload", "device_map=\"auto\": what finds no room stays on the host"}},
      larger_in_16_bits},
+    {"served_on_one_of_several_devices",
+     "the server takes one device unless it is told more, and the weights alone are larger than one: a smaller share "
+     "or context changes nothing",
+     serving_on_one_of_several,
+     {},
+     {{"tensor-parallel"},
+      {"quantized-model", "a version in 4 or 8 bits: AWQ, GPTQ, FP8"},
+      {"smaller-model", "a smaller model: 2 GB per billion parameters in 16 bits, 0.6 in 4"}},
+     larger_than_one_of_several},
     {"served_model_far_smaller",
      "the weights alone are a small part of the device: another program may hold the rest, or it is not the device "
      "that was meant",
@@ -219,6 +294,18 @@ constexpr Situation kSituations[] = {
 }  // namespace
 
 std::span<const Situation> model_size_situations() { return kSituations; }
+
+std::optional<int64_t> devices_for_the_weights(const CaseView& view) {
+  constexpr double kOfADevice = 0.9, kBeside = 1.05;  // a server's usual share; a little room for the cache
+  constexpr int64_t kMost = 64;
+  const std::optional<double> device = device_bytes(view);
+  const std::optional<ModelWords> model = model_of(view);
+  if (!device || !model || *device <= 0) return std::nullopt;
+  const double bytes = model->parameters * model->bits / 8 * (model->bits == 4 ? kOverhead : 1.0) * kBeside;
+  int64_t devices = 1;
+  while (devices < kMost && static_cast<double>(devices) * kOfADevice * *device < bytes) devices *= 2;
+  return devices;
+}
 
 std::optional<double> share_of_weights(const CaseView& view) {
   if (!serving_alone(view)) return std::nullopt;

@@ -41,6 +41,12 @@ Evidence by_mxnet(const CaseView& view) { return by_program(view, "mxnet"); }
 Evidence by_theano(const CaseView& view) { return by_program(view, "theano"); }
 // Any script in Lua: one that is known has options of its own.
 constexpr std::string_view kStyles = "neural_style|neural-style|style transfer|style_transfer|deepdream|deep dream";
+constexpr std::string_view kStyleIsKept =
+    "the whole image goes through the network, and all its layers are kept for the gradient to the pixels";
+bool style_in_lua(const CaseView& view) {
+  return any_device(view) && !view.log_says("th neural_style|neural_style.lua|.lua|luajit|-backend|torch7").empty();
+}
+bool style_elsewhere(const CaseView& view) { return any_device(view) && !style_in_lua(view); }
 Evidence by_torch7(const CaseView& view) {
   if (!view.log_says(kStyles).empty()) return {};
   Evidence shown = by_program(view, "torch7");
@@ -189,13 +195,24 @@ constexpr Situation kSituations[] = {
       {"input-size", "smaller images: --data-shape, --image-shape: half a side"},
       {"own-allocator", "export MXNET_GPU_MEM_POOL_TYPE=Round (memory in pieces)"}},
      by_mxnet},
-    {"style_transfer",
-     "the whole image goes through the network, and all its layers are kept for the gradient to the pixels",
-     any_device,
-     {{log, 0.89, kStyles}},
+    {"style_transfer_in_lua",
+     kStyleIsKept,
+     style_in_lua,
+     {{log, 0.9, kStyles}},
      {{"input-size", "-image_size 256 (or half of what it is)"},
-      {"optimizer-8bit", "-optimizer adam instead of lbfgs, -backend cudnn"},
+      {"smaller-model",
+       "the NIN model instead of VGG-19: -model_file models/nin_imagenet_conv.caffemodel, with its -proto_file and "
+       "layers"},
+      {"optimizer-8bit", "-optimizer adam instead of lbfgs; on NVIDIA -backend cudnn", {}, System::unknown, "clnn"},
+      {"optimizer-8bit", "-optimizer adam instead of lbfgs"},
       {"on-cpu", "-gpu -1 (cpu): slow"}}},
+    {"style_transfer",
+     kStyleIsKept,
+     style_elsewhere,
+     {{log, 0.89, kStyles}},
+     {{"input-size", "smaller images of content and style: half of imsize (image_size)"},
+      {"smaller-model", "a smaller network: VGG-16, or fewer of its layers"},
+      {"on-cpu", "on the CPU: slow"}}},
     {"folding_of_a_long_protein",
      "pair representations grow with the square of the sequence, their attention with the third power",
      any_device,

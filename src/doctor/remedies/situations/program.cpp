@@ -24,9 +24,18 @@ Evidence growing_by_the_post(const CaseView& view) {
 }
 
 bool unknown_training(const CaseView& view) { return training_on_device(view) && unknown_program(view); }
+// "after the first epoch", "after 1 epoch"
+bool is_first_epoch(std::string_view told) {
+  return !any_word(told, "the first epoch|one epoch|an epoch|after 1 epoch|第一个epoch|第一轮").empty();
+}
+Evidence after_the_first_epoch(const CaseView& view) {
+  const std::string_view told = told_after_epochs(view.incident().log_text);
+  if (told.empty() || !is_first_epoch(told)) return {};
+  return {0.86, fmt::format("`{}` in the log", told)};
+}
 Evidence after_epochs(const CaseView& view) {
   const std::string_view told = told_after_epochs(view.incident().log_text);
-  if (told.empty() || only_first_steps(told)) return {};
+  if (told.empty() || only_first_steps(told) || is_first_epoch(told)) return {};
   return {0.84, fmt::format("`{}` in the log", told)};
 }
 Evidence after_first_steps(const CaseView& view) {
@@ -128,7 +137,7 @@ constexpr Situation kSituations[] = {
       {"measure"}},
      growing_by_the_post},
     {"failed_after_whole_epochs",
-     "whole epochs or many steps went well, by the post, which does not say that memory grew meanwhile: a larger batch "
+     "whole epochs or many steps went well, by the post, which does not say that memory grew meanwhile: a larger input "
      "came, the validation between the epochs wants more than a step, or something is kept from step to step",
      unknown_training,
      {},
@@ -139,6 +148,19 @@ constexpr Situation kSituations[] = {
       {"eval-batch", "if it fails in the validation: a smaller batch there, with torch.no_grad(): around it"},
       {"find-sample"}},
      after_epochs},
+    {"failed_after_the_first_epoch",
+     "the steps of a whole epoch went well, by the post: what comes behind it is the validation, at its own batch and "
+     "size, or a save",
+     unknown_training,
+     {},
+     {{"eval-batch",
+       "the validation: a batch of 1 there, smaller or fewer scales and crops, with torch.no_grad(): around it"},
+      {"detach-history",
+       "total += loss.item(); lists of .detach().cpu(); del loss, outputs at the end of a step: nothing kept over "
+       "steps"},
+      {"half-inference", "the validation in 16 bits: torch.autocast around its forward pass"},
+      {"find-sample"}},
+     after_the_first_epoch},
     {"failed_after_first_steps",
      "the first steps went well: the memory is just short, and a larger input or batch came",
      unknown_training,

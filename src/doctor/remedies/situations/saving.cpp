@@ -20,6 +20,7 @@ bool saving_whole(const CaseView& view) {
   constexpr std::string_view kDivides = "fsdp|deepspeed|zero3|zero-3|zero 3|stage 3|stage3|megatron";
   return saving(view) && view.log_says(kDivides).empty() && view.setup_says(kDivides).empty();
 }
+bool saving_by_several(const CaseView& view) { return saving(view) && !saving_whole(view); }
 Evidence told_saving_on_the_host(const CaseView& view) {
   const std::string_view word = view.story().at(ToldStage::saving);
   if (word.empty()) return {};
@@ -62,9 +63,19 @@ constexpr Situation kSituations[] = {
      on_device,
      {{log, 0.9, "_zero3_consolidated_16bit_state_dict"}},
      {{"sharded-save", "\"stage3_gather_16bit_weights_on_model_save\": false, then zero_to_fp32.py"}}},
+    {"saved_by_one_process",
+     "the steps fit, and saving copies the state on the GPU before it reaches the file",
+     saving_whole,
+     {{log, 0.8, "state_dict|torch.save|save_pretrained|save_model|save_checkpoint"}},
+     {{"sharded-save",
+       "to the host first: torch.save({k: v.cpu() for k, v in model.state_dict().items()}, file); at the end "
+       "model.cpu(), then save"},
+      {"empty-cache", "torch.cuda.empty_cache() before saving, at the end after del optimizer, trainer"},
+      {"save-adapter", "less of it: save_only_model=True (without the optimizer's states); of LoRA the adapter alone"}},
+     told_saving},
     {"saving_on_the_device",
      "saving copies the state on the GPU before it reaches the file",
-     saving,
+     saving_by_several,
      {{log, 0.8, "state_dict|torch.save|save_pretrained|save_model|save_checkpoint"}},
      {{"sharded-save",
        "FSDP: state_dict_type SHARDED_STATE_DICT, or FullStateDictConfig(offload_to_cpu=True, rank0_only=True); "

@@ -118,6 +118,14 @@ bool server_of_an_unread_file(const CaseView& view) {
 }
 
 bool of_lmdeploy(const CaseView& view) { return view.pool() == Pool::device && !view.training(); }
+bool of_lmdeploy_on_one(const CaseView& view) {
+  return of_lmdeploy(view) && (!view.log_says("lmdeploy").empty() || !view.setup_says("lmdeploy").empty()) &&
+         posted_shards(view.incident().log_text) <= 1 && posted_shards(view.incident().setup_text) <= 1;
+}
+Evidence more_than_one_device(const CaseView& view) {
+  const int64_t devices = devices_for_the_weights(view).value_or(1);
+  return devices < 2 ? Evidence{} : Evidence{0.9, fmt::format("weights for {} devices", devices)};
+}
 bool paged_server(const CaseView& view) { return serving_on_device(view) && view.job().system != System::llama_server; }
 
 constexpr Situation kSituations[] = {
@@ -134,7 +142,7 @@ constexpr Situation kSituations[] = {
      {{log, 0.93,
        "starting profile run for multi-modal models|enc_dec_model_runner|profile_run_multimodal|"
        "_profile_multimodal|mm_budget|dummy_data_for_profiling|encoder_cache"},
-      {log, 0.85, "mllama|llama-3.2-11b-vision|llama-3.2-90b-vision|-vl-|llava|internvl|pixtral|multimodal"},
+      {log, 0.85, "minicpm-v|mllama|llama-3.2-11b-vision|llama-3.2-90b-vision|-vl-|llava|internvl|pixtral|multimodal"},
       {setup, 0.85, "vision-instruct|-vl-|llava|internvl|pixtral|minicpm-v|limit-mm-per-prompt|gemma-3-"}},
      {{"max-sequences", "--max-num-seqs 16 --enforce-eager", {}, vllm},
       {"eager", "--enforce-eager", {}, vllm},
@@ -150,6 +158,14 @@ constexpr Situation kSituations[] = {
       {"max-model-len", "--session-len 8192, --max-prefill-token-num 4096"},
       {"kv-dtype", "--quant-policy 8: the cache in 8 bits"},
       {"quantized-model", "an AWQ version of the model: --model-format awq"}}},
+    {"weights_of_lmdeploy",
+     "the weights alone are larger than one device: a smaller cache changes nothing",
+     of_lmdeploy_on_one,
+     {},
+     {{"tensor-parallel", "--tp 2 (tp=2 in Python), or as many as hold the weights"},
+      {"quantized-model", "an AWQ version of the model: --model-format awq"},
+      {"smaller-model"}},
+     more_than_one_device},
     {"graph_capture",
      "CUDA graphs are captured after the KV pool took its share: their own pools no longer fit",
      captures_graphs,

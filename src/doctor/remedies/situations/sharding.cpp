@@ -4,6 +4,7 @@
 #include "doctor/remedies/figures.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
+#include "doctor/remedies/tried.h"
 
 namespace headroom::doctor {
 namespace {
@@ -51,6 +52,14 @@ bool divided_by_log(const CaseView& view) {
   return training_on_device(view) && view.sharded() && !view.incident().estimate;
 }
 
+// Of adapters the states are small: what the host could take is next to nothing.
+constexpr std::string_view kAdapters = "lora|peft|adapters|qlora";
+bool all_weights_by_deepspeed(const CaseView& view) { return by_deepspeed(view) && view.log_says(kAdapters).empty(); }
+bool adapters_by_deepspeed(const CaseView& view) { return by_deepspeed(view) && !view.log_says(kAdapters).empty(); }
+bool with_stage_3(const CaseView& view) {
+  return by_deepspeed(view) && !tried_in_vain(view.incident().log_text, "shard");
+}
+
 constexpr Situation kSituations[] = {
     {"frozen_base_is_divided",
      "a frozen base has no gradients or states to divide: its layers are gathered whole for every pass",
@@ -88,13 +97,22 @@ constexpr Situation kSituations[] = {
     {"optimizer_split_only",
      "ZeRO 1 and 2 split states and gradients, and every GPU keeps all weights; the states themselves may wait on the "
      "host",
-     by_deepspeed,
+     all_weights_by_deepspeed,
      {{log, 0.84, "initialize_optimizer_states|_create_optimizer_states"},
       {log, 0.8, "stage_1_and_2.py|zero/stage2.py|zero/stage1.py"},
       {log, 0.74, "zero-2|zero2|zero 2|stage 2|stage2|zero_stage 2"}},
      {{"shard", "\"zero_optimization\": {\"stage\": 3}"},
       {"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"}"},
       {"micro-batch"}}},
+    {"adapters_under_zero_2",
+     "the adapters' own states are small: every GPU keeps the whole frozen base, and batch and length decide what is "
+     "kept beside it (DPO: two answers per row, and the reference's pass)",
+     adapters_by_deepspeed,
+     {{log, 0.86, "zero-2|zero2|zero 2|stage 2|stage2|zero_stage 2|stage_1_and_2.py"}},
+     {{"micro-batch"},
+      {"checkpointing", {}, {}, System::unknown, "gradient_checkpointing=true|gradient_checkpointing: true"},
+      {"sequence-length", "shorter rows: half of max_length (max_prompt_length, cutoff_len)"},
+      {"qlora", "the base in 4 bits (load_in_4bit=True, quantization_bit: 4): under ZeRO-2, not ZeRO-3"}}},
     {"deepspeed_without_a_stage",
      "DeepSpeed divides by its stage: 2 states and gradients, 3 the weights too; without offload all of it stays on "
      "the "
@@ -109,7 +127,7 @@ constexpr Situation kSituations[] = {
      stage_not_stated},
     {"gathered_by_stage_3",
      "ZeRO-3 gathers the weights of each layer for its turn; states and weights may wait on the host",
-     by_deepspeed,
+     with_stage_3,
      {{log, 0.78, "zero/stage3.py|partition_parameters.py|partitioned_param_coordinator"},
       {log, 0.74, "zero-3|zero3|zero 3|stage 3|stage3|zero_stage 3"}},
      {{"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"}, \"offload_param\": {\"device\": \"cpu\"}"},

@@ -11,6 +11,7 @@
 #include "doctor/remedies/posted_numbers.h"
 #include "doctor/remedies/preconditions.h"
 #include "doctor/remedies/program_words.h"
+#include "doctor/remedies/respelling.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/tried.h"
 #include "doctor/remedies/unknown_program.h"
@@ -192,14 +193,6 @@ void compare_numbers(const CaseView& view, Findings& findings) {
   drop(findings, [&](const Remedy& remedy) { return below_the_weights(view, remedy); });
 }
 
-// What a command line of Windows calls "export".
-void spell_for_windows(const CaseView& view, Findings& findings) {
-  constexpr std::string_view kExport = "export ";
-  if (view.log_says("c:\\|d:\\|e:\\|\\users\\|windows|win10|win11").empty() || !view.log_says("wsl").empty()) return;
-  for (Remedy& remedy : findings.remedies)
-    if (remedy.set.starts_with(kExport)) remedy.set.replace(0, kExport.size(), "set ");
-}
-
 // Whether the advice is for the view's system and not yet in use.
 bool meant_for(const Advice& advice, const CaseView& view) {
   if (!view.log_says(advice.unless).empty() || !view.setup_says(advice.unless).empty()) return false;
@@ -328,6 +321,7 @@ void take(const CaseView& view, const Situation& situation, const Advice& advice
     known->effect = "another optimizer: the result differs a little";
     known->needs.clear();
   }
+  if (known->set.find("networks.lora") != std::string::npos) known->needs.clear();  // modules of the script's own
   known->settings.clear();
   known->changes.clear();
 }
@@ -337,12 +331,12 @@ void take(const CaseView& view, const Situation& situation, const Advice& advice
 std::vector<const Situation*> all_situations() {
   std::vector<const Situation*> all;
   for (const auto group :
-       {saving_situations,  reworking_situations,     rerun_situations,         chosen_device_situations,
-        chat_situations,    evaluation_situations,    input_situations,         program_situations,
-        loading_situations, server_situations,        llama_cpp_situations,     host_situations,
-        device_situations,  diffusion_situations,     reinforcement_situations, sharding_situations,
-        toolbox_situations, other_program_situations, model_size_situations,    inferring_situations,
-        frame_situations})
+       {saving_situations,    reworking_situations,  rerun_situations,         chosen_device_situations,
+        chat_situations,      evaluation_situations, input_situations,         program_situations,
+        loading_situations,   server_situations,     llama_cpp_situations,     host_situations,
+        device_situations,    diffusion_situations,  kohya_situations,         reinforcement_situations,
+        sharding_situations,  toolbox_situations,    other_program_situations, model_size_situations,
+        inferring_situations, frame_situations})
     for (const Situation& situation : group()) all.push_back(&situation);
   return all;
 }
@@ -390,7 +384,7 @@ void advise(const CaseView& view, const std::vector<Seen>& seen, Findings& findi
   compare_numbers(view, findings);
   check_preconditions(facts, findings);  // of the words that have changed
   say_conditions(facts, findings);
-  spell_for_windows(view, findings);
+  respell(view, findings);
 }
 
 }  // namespace headroom::doctor

@@ -74,6 +74,7 @@ std::span<const Situation> llama_cpp_situations();
 std::span<const Situation> host_situations();
 std::span<const Situation> device_situations();
 std::span<const Situation> diffusion_situations();
+std::span<const Situation> kohya_situations();
 std::span<const Situation> reinforcement_situations();
 std::span<const Situation> sharding_situations();
 std::span<const Situation> toolbox_situations();

@@ -21,6 +21,10 @@ bool voice_of_so_vits(const CaseView& view) {
 // A network over one graph.
 bool over_a_graph(const CaseView& view) { return on_device(view) && !view.serving() && unknown_program(view); }
 bool any_scene(const CaseView& view) { return on_device(view) && !view.serving(); }
+constexpr std::string_view kNerfstudio = "nerfstudio|ns-train|splatfacto|nerfacto";
+bool scene_of_another(const CaseView& view) {
+  return any_scene(view) && view.log_says(kNerfstudio).empty() && view.setup_says(kNerfstudio).empty();
+}
 // Not when speech is only recognised.
 bool trained_on_speech(const CaseView& view) {
   return trained_by_a_toolbox(view) && !speaks_of_prediction(view) && view.log_says("transcrib").empty();
@@ -91,17 +95,26 @@ constexpr Situation kSituations[] = {
       {"input-size",
        "a smaller hidden size, fewer layers and heads; a sparse adjacency (SparseTensor), no N x N matrix"},
       {"on-cpu", "the whole graph on the CPU where it is evaluated: device=\"cpu\""}}},
+    {"scenes_of_nerfstudio",
+     "a scene keeps its photographs on the device, and splatfacto Gaussians whose number grows until it stops to split "
+     "them",
+     any_scene,
+     {{either, 0.97, kNerfstudio}},
+     {{"find-sample",
+       "fewer Gaussians: --pipeline.model.densify-grad-thresh 0.002, --pipeline.model.stop-split-at 8000 (defaults "
+       "0.0008, 15000)"},
+      {"input-size", "smaller photographs: nerfstudio-data --downscale-factor 4, or fewer of them"},
+      {"low-vram",
+       "--pipeline.datamanager.cache-images cpu (splatfacto; nerfacto: --pipeline.datamanager.images-on-gpu False)"}}},
     {"scenes_of_gaussians",
      "a scene keeps all its photographs on the device beside its Gaussians, whose number grows until densification "
      "ends",
-     any_scene,
+     scene_of_another,
      {{log, 0.96, "rasterize_gaussians|gaussian_renderer|diff_gaussian|surfel_rasterization"},
-      {either, 0.86, "gaussian-splatting|gaussian_splatting|gaussian splatting|gaussiansplatting|gsplat|splatfacto"},
-      {either, 0.8, "nerfstudio|ns-train|instant-ngp|nerfacto"}},
-     {{"input-size",
-       "smaller photographs: -r 2, -r 4 (--resolution), nerfstudio-data --downscale-factor 4; fewer of them"},
-      {"low-vram",
-       "--data_device cpu: the photographs wait on the host (nerfstudio: --pipeline.datamanager.images-on-gpu False)"},
+      {either, 0.86, "gaussian-splatting|gaussian_splatting|gaussian splatting|gaussiansplatting|gsplat"},
+      {either, 0.8, "instant-ngp"}},
+     {{"input-size", "smaller photographs: -r 2, -r 4 (--resolution), or fewer of them"},
+      {"low-vram", "--data_device cpu: the photographs wait on the host"},
       {"find-sample",
        "fewer Gaussians: --densify_grad_threshold 0.0005, an earlier --densify_until_iter; look at their number"}}},
     {"scripts_of_lit_llama",

@@ -1,0 +1,49 @@
+#include "doctor/remedies/in_force.h"
+
+#include <fmt/format.h>
+
+namespace headroom::doctor {
+namespace {
+
+struct Setting {
+  std::string_view technique;
+  std::string_view set;     // in the remedy's text; empty: any
+  std::string_view posted;  // as the post writes it where it is on
+};
+constexpr Setting kSettings[] = {
+    {"serve-offload", "device_map", "device_map=\"auto\"|device_map='auto'|device_map = \"auto\"|device_map = 'auto'"},
+    {"checkpointing",
+     {},
+     "gradient_checkpointing=true|gradient_checkpointing: true|gradient_checkpointing true|use_gradient_checkpointing|"
+     "gradient_checkpointing_enable()"},
+    {"half-inference", "dtype",
+     "dtype=torch.float16|dtype=torch.bfloat16|dtype = torch.float16|dtype = torch.bfloat16"},
+    {"flash-attention", "flash_attention_2",
+     "attn_implementation=\"flash_attention_2\"|flash_attn: fa2|flash_attn fa2"},
+    {"qlora", {}, "load_in_4bit=true|load_in_4bit: true|quantization_bit: 4|quantization_bit 4|--load_in_4bit"},
+    {"optimizer-8bit", {}, "adamw8bit|adamw_8bit|paged_adamw_8bit|adamw_bnb_8bit|use_8bit_adam|bnb.optim.adam"},
+    {"eager", "--enforce-eager", "--enforce-eager|enforce_eager=true"},
+};
+
+std::string_view in_force(const CaseView& view, const Remedy& remedy) {
+  for (const Setting& setting : kSettings) {
+    if (remedy.name != setting.technique || remedy.set.find(setting.set) == std::string::npos) continue;
+    const std::string_view logged = view.log_says(setting.posted);
+    return logged.empty() ? view.setup_says(setting.posted) : logged;
+  }
+  return {};
+}
+
+}  // namespace
+
+void leave_out_what_is_in_force(const CaseView& view, Findings& findings) {
+  if (view.has_job()) return;
+  std::erase_if(findings.remedies, [&](const Remedy& remedy) {
+    const std::string_view posted = in_force(view, remedy);
+    if (posted.empty()) return false;
+    findings.refused.push_back({remedy.name, fmt::format("`{}` in the post: it is on already", posted)});
+    return true;
+  });
+}
+
+}  // namespace headroom::doctor

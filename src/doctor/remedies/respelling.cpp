@@ -1,0 +1,155 @@
+#include "doctor/remedies/respelling.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+
+#include "base/find_text.h"
+#include "doctor/remedies/in_force.h"
+#include "doctor/remedies/model_words.h"
+#include "doctor/remedies/posted_arguments.h"
+#include "doctor/remedies/program_words.h"
+#include "doctor/remedies/situations/conditions.h"
+
+namespace headroom::doctor {
+namespace {
+
+void replace_set(Remedy& remedy, std::string set) {
+  if (set == remedy.set) return;
+  remedy.set = std::move(set);
+  remedy.settings.clear();
+}
+
+struct Spelling {
+  std::string_view from, to;
+};
+
+template <size_t N>
+std::string spelt(std::string text, const Spelling (&spellings)[N]) {
+  for (const Spelling& each : spellings)
+    for (size_t at = text.find(each.from); at != std::string::npos; at = text.find(each.from, at + each.to.size()))
+      text.replace(at, each.from.size(), each.to);
+  return text;
+}
+
+// A server's weights are split over as many devices as they need, or as the post counts if that is more.
+void name_shards(const CaseView& view, Findings& findings) {
+  if (!view.serving() || (view.incident().estimate && view.balance().limit)) return;
+  const std::optional<int64_t> needed = devices_for_the_weights(view);
+  const int64_t counted = devices_in_words(view.incident().log_text);
+  const bool power = (counted & (counted - 1)) == 0;
+  const int64_t devices = std::max(needed.value_or(1), power ? counted : 1);
+  for (Remedy& remedy : findings.remedies) {
+    const size_t digits = remedy.set.find_last_not_of("0123456789") + 1;
+    if (remedy.name != "tensor-parallel" || devices < 2 || digits >= remedy.set.size()) continue;
+    remedy.set.replace(digits, std::string::npos, std::to_string(devices));
+    remedy.settings.clear();
+    remedy.changes.clear();
+    remedy.saves_bytes.reset();
+  }
+}
+
+// What a command line of Windows calls "export".
+void spell_for_windows(const CaseView& view, Findings& findings) {
+  constexpr std::string_view kExport = "export ";
+  if (windows_word(view.incident().log_text).empty()) return;
+  for (Remedy& remedy : findings.remedies)
+    if (remedy.set.starts_with(kExport)) remedy.set.replace(0, kExport.size(), "set ");
+}
+
+// llama.cpp behind its Python package, which takes arguments, not options.
+void spell_for_llama_cpp_in_python(const CaseView& view, Findings& findings) {
+  constexpr Spelling kArguments[] = {
+      {"--n-gpu-layers ", "n_gpu_layers="},
+      {"--ctx-size ", "n_ctx="},
+      {"-c 4096 (--ctx-size; n_ctx= in Python)", "n_ctx=4096"},
+      {"-b 128 (n_batch=128 in Python)", "n_batch=128"},
+      {"--ubatch-size ", "n_batch="},
+      {"--cache-type-k q8_0 --cache-type-v q8_0 --flash-attn on", "type_k=8, type_v=8, flash_attn=True"},
+      {"-m: a smaller file", "model_path: a smaller file"},
+      {"--tensor-split ", "tensor_split="}};
+  if (llama_cpp_in_python(view).empty()) return;
+  for (Remedy& remedy : findings.remedies) replace_set(remedy, spelt(remedy.set, kArguments));
+}
+
+// The environment variable is of 1.13 and later; sessions take the option.
+void spell_for_tensorflow_1(const CaseView& view, Findings& findings) {
+  constexpr std::string_view kFirst =
+      "tensorflow 1.|tensorflow-1.|tensorflow1.|tensorflow-gpu 1.|tensorflow_gpu 1.|tensorflow-gpu==1.|"
+      "tensorflow_gpu==1.|tensorflow==1.|tf 1.|tf1.|tf.session|tf.configproto|tf.placeholder|tf.contrib|"
+      "failed to create session|cpu_feature_guard.cc:45";
+  constexpr Spelling kSession[] = {
+      {"model.fit(..., batch_size=<half>) or dataset.batch(<half>)", "a smaller batch: half of batch_size"},
+      {"export TF_FORCE_GPU_ALLOW_GROWTH=true",
+       "config = tf.ConfigProto(); config.gpu_options.allow_growth = True; tf.Session(config=config)"}};
+  if (view.log_says(kFirst).empty()) return;
+  for (Remedy& remedy : findings.remedies) replace_set(remedy, spelt(remedy.set, kSession));
+}
+
+struct BatchOption {
+  std::string name;  // "--batch_size ", "batch_size=", with what stands before its number
+  int64_t rows = 0;
+};
+
+bool of_a_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-'; }
+
+// The option for the batch in a command of the post ("--batch_size 32", "batch_size=2" beside other such words).
+std::optional<BatchOption> batch_option(const std::string& log) {
+  constexpr std::string_view kOthers = "eval|val|test|batches|sampl|global|token|norm";
+  for (size_t at = find_text(log, "batch"); at != std::string::npos; at = find_text(log, "batch", at + 5)) {
+    size_t begin = at, end = at;
+    while (begin > 0 && of_a_name(log[begin - 1])) --begin;
+    while (end < log.size() && of_a_name(log[end])) ++end;
+    const std::string name = log.substr(begin, end - begin);
+    if (!name.starts_with("--") || end >= log.size() || !any_word(name.substr(2), kOthers).empty()) continue;
+    if (log[end] != ' ' && log[end] != '=') continue;
+    size_t number = end + 1;
+    while (number < log.size() && (log[number] == '"' || log[number] == '\'')) ++number;
+    const int64_t rows = std::strtoll(log.c_str() + number, nullptr, 10);
+    if (rows > 0) return BatchOption{name + log[end], rows};
+  }
+  return std::nullopt;
+}
+
+// Half of what the post's own option says, instead of code that the post may not have.
+void name_the_batch_option(const CaseView& view, Findings& findings) {
+  constexpr std::string_view kGeneral[] = {"DataLoader(..., batch_size=", "model.fit(..., batch_size=",
+                                           "a smaller batch_size: ", "a smaller batch: half of it"};
+  if (view.has_job() || !unknown_program(view)) return;
+  const std::optional<BatchOption> option = batch_option(view.incident().log_text);
+  if (!option || option->rows < 2) return;
+  for (Remedy& remedy : findings.remedies) {
+    const bool general = std::any_of(std::begin(kGeneral), std::end(kGeneral),
+                                     [&](std::string_view words) { return remedy.set.starts_with(words); });
+    if (remedy.name == "micro-batch" && general) replace_set(remedy, option->name + std::to_string(option->rows / 2));
+  }
+}
+
+// Arguments that the post passes already are left out, and a remedy of nothing else with them.
+void leave_out_what_is_passed(const CaseView& view, Findings& findings) {
+  const std::string post = view.incident().log_text + "\n" + view.incident().setup_text;
+  std::erase_if(findings.remedies, [&](Remedy& remedy) {
+    if (!remedy.changes.empty() || remedy.set.find("(...") == std::string::npos) return false;
+    std::string left = without_posted_arguments(remedy.set, post);
+    if (left.empty()) {
+      findings.refused.push_back({remedy.name, "the post passes these arguments already"});
+      return true;
+    }
+    replace_set(remedy, std::move(left));
+    return false;
+  });
+}
+
+}  // namespace
+
+void respell(const CaseView& view, Findings& findings) {
+  leave_out_what_is_in_force(view, findings);
+  name_shards(view, findings);
+  name_the_batch_option(view, findings);
+  leave_out_what_is_passed(view, findings);
+  spell_for_llama_cpp_in_python(view, findings);
+  spell_for_tensorflow_1(view, findings);
+  spell_for_windows(view, findings);
+}
+
+}  // namespace headroom::doctor
