@@ -92,5 +92,32 @@ TEST(Respelling, NerfstudioIsNotTheFirstScriptOfGaussians) {
   expect_none_of(text, {"--densify_grad_threshold", "--data_device"});
 }
 
+TEST(Respelling, WhatTheInputsAre) {
+  expect_on(first_screen("Segmentation of lidar scenes: CUDA out of memory, 800k points of a point cloud"),
+            "fewer points");
+  const std::string images = first_screen("My resnet on 4k images runs out of GPU memory");
+  expect_on(images, "smaller inputs");
+  expect_none_of(images, {"shorter texts"});
+  expect_none_of(first_screen("fine-tuning the model: CUDA out of memory in the validation"), {"max_seq_length"});
+}
+
+TEST(Respelling, FewerOfManyWorkers) {
+  const std::string text = first_screen(
+      "RuntimeError: DataLoader worker (pid 9) is killed by signal: Bus error. My loader has num_workers = 32 and "
+      "prefetch_factor=8");
+  expect_on(text, "num_workers=8, prefetch_factor=2");
+}
+
+TEST(Respelling, PartsOfWordsAreNoPrograms) {
+  const std::string server = first_screen("vllm: does the api endpoint support it? CUDA out of memory at the start");
+  expect_on(server, "--gpu-memory-utilization");
+  expect_none_of(first_screen("exitcode: -9\n{\"zero_optimization\": {\"stage\": 2, \"overlap_comm\": true}}"),
+                 {"OpenRLHF"});
+}
+
+TEST(Respelling, CycleganHasCrops) {
+  expect_on(first_screen("CycleGAN with fineSize 256 on my own images: CUDA out of memory"), "--crop_size");
+}
+
 }  // namespace
 }  // namespace headroom::doctor

@@ -42,6 +42,7 @@ std::vector<Case> possible_cases() {
   }
   with(host_message(), "");
   with(host_message(), "").setup_text = "deepspeed\n";
+  with(host_message(), "openrlhf\n");
   Message shared = host_message();
   shared.text = "shared memory";
   with(shared, "");

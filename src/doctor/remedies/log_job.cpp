@@ -29,12 +29,12 @@ constexpr std::array<std::string_view, 5> kFullyShard = {"--fsdp", "fullysharded
 // Of Ollama's file, which runs llama.cpp.
 constexpr std::array<std::string_view, 2> kModelfile = {"parameter num_ctx", "parameter num_gpu"};
 
-constexpr std::array<std::string_view, 11> kTrainingWords = {
-    "train", "finetun", "fine-tun", "lora", "grpo", "ppo", "dpo", "微调", "训练", "学習", "ファインチューニング"};
+// As beginnings of words: neither "support" nor "endpoint" names a method.
+constexpr std::string_view kStrictTraining =
+    "train|retrain|finetun|fine-tun|grpo|ppo|dpo|微调|训练|学習|ファインチューニング";
+constexpr std::string_view kAdapters = "lora|qlora";
 
 constexpr std::array<std::string_view, 3> kLlamaCpp = {"llama.cpp", "llama-cpp", "llama_cpp"};
-constexpr std::array<std::string_view, 10> kStrictTraining = {
-    "train", "finetun", "fine-tun", "grpo", "ppo", "dpo", "微调", "训练", "学習", "ファインチューニング"};
 constexpr std::array<std::string_view, 7> kServingWords = {"deploy", "部署", "startup", "server",
                                                            "serve",  "启动", "起動"};
 
@@ -102,8 +102,8 @@ System system_of_log(const std::string& log) {
     if (find_text(log, mark.part) != std::string_view::npos) return mark.system;
   // The bare name, where nothing trains: a training may have a server for its rollouts.
   // Adapters are served too.
-  if (any_in(log, kTrainingWords) && !(any_in(log, kServingWords) && !any_in(log, kStrictTraining)))
-    return System::unknown;
+  if (!any_word(log, kStrictTraining).empty()) return System::unknown;
+  if (!any_word(log, kAdapters).empty() && !any_in(log, kServingWords)) return System::unknown;
   if (log.find("vllm") != std::string::npos) return System::vllm;
   const bool quantises = log.find("quantize") != std::string::npos || log.find("convert") != std::string::npos;
   return any_in(log, kLlamaCpp) && !quantises ? System::llama_server : System::unknown;

@@ -1,5 +1,7 @@
 #include "doctor/remedies/respelling.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -8,6 +10,7 @@
 #include "doctor/remedies/in_force.h"
 #include "doctor/remedies/model_words.h"
 #include "doctor/remedies/posted_arguments.h"
+#include "doctor/remedies/posted_numbers.h"
 #include "doctor/remedies/program_words.h"
 #include "doctor/remedies/situations/conditions.h"
 
@@ -57,6 +60,37 @@ void spell_for_windows(const CaseView& view, Findings& findings) {
     if (remedy.set.starts_with(kExport)) remedy.set.replace(0, kExport.size(), "set ");
 }
 
+// What the inputs are, where the post says it: images alone have no texts, clouds have points.
+void name_the_inputs(const CaseView& view, Findings& findings) {
+  constexpr std::string_view kTexts = ", shorter texts", kGeneral = "smaller inputs: a lower resolution";
+  constexpr std::string_view kPoints =
+      "point cloud|pointcloud|point-cloud|superpoint|lidar|pointnet|point_cloud|点云|点群";
+  const bool points = !any_word(view.incident().log_text, kPoints).empty();
+  for (Remedy& remedy : findings.remedies) {
+    if (remedy.name != "input-size" || !remedy.set.starts_with(kGeneral)) continue;
+    if (points) {
+      replace_set(remedy, "fewer points: half of them, larger voxels, or a smaller crop of the scene");
+      remedy.effect = "smaller scenes: less detail is seen";
+    } else if (images_alone(view)) {
+      replace_set(remedy, without_words(remedy.set, kTexts).substr(0, remedy.set.find(kTexts)));
+    }
+  }
+}
+
+// A quarter of many workers, and of what each of them prefetches, instead of none.
+void name_the_workers(const CaseView& view, Findings& findings) {
+  constexpr std::string_view kNone = "DataLoader(..., num_workers=0)";
+  constexpr int64_t kMany = 8;
+  const std::string& log = view.incident().log_text;
+  const int64_t workers = posted_value(log, "num_workers").value_or(0);
+  if (view.has_job() || workers < kMany) return;
+  const bool prefetches = posted_value(log, "prefetch_factor").value_or(2) > 2;
+  for (Remedy& remedy : findings.remedies)
+    if (remedy.name == "fewer-workers" && remedy.set == kNone)
+      replace_set(remedy, fmt::format("DataLoader(..., num_workers={}{}), or 0", workers / 4,
+                                      prefetches ? ", prefetch_factor=2" : ""));
+}
+
 // llama.cpp behind its Python package, which takes arguments, not options.
 void spell_for_llama_cpp_in_python(const CaseView& view, Findings& findings) {
   constexpr Spelling kArguments[] = {
@@ -77,7 +111,7 @@ void spell_for_tensorflow_1(const CaseView& view, Findings& findings) {
   constexpr std::string_view kFirst =
       "tensorflow 1.|tensorflow-1.|tensorflow1.|tensorflow-gpu 1.|tensorflow_gpu 1.|tensorflow-gpu==1.|"
       "tensorflow_gpu==1.|tensorflow==1.|tf 1.|tf1.|tf.session|tf.configproto|tf.placeholder|tf.contrib|"
-      "failed to create session|cpu_feature_guard.cc:45";
+      "failed to create session|(see above for traceback)|cpu_feature_guard.cc:45";
   constexpr Spelling kSession[] = {
       {"model.fit(..., batch_size=<half>) or dataset.batch(<half>)", "a smaller batch: half of batch_size"},
       {"export TF_FORCE_GPU_ALLOW_GROWTH=true",
@@ -146,6 +180,8 @@ void respell(const CaseView& view, Findings& findings) {
   leave_out_what_is_in_force(view, findings);
   name_shards(view, findings);
   name_the_batch_option(view, findings);
+  name_the_inputs(view, findings);
+  name_the_workers(view, findings);
   leave_out_what_is_passed(view, findings);
   spell_for_llama_cpp_in_python(view, findings);
   spell_for_tensorflow_1(view, findings);

@@ -43,7 +43,7 @@ bool several_gpus(const CaseView& view) {
          !view.log_says("local_rank|[rank1]|rank 1|world_size|torchrun|torch.distributed|deepspeed").empty();
 }
 
-bool speaks_of_texts(const CaseView& view) {
+bool names_texts(const CaseView& view) {
   constexpr std::string_view kWords =
       "llama|qwen|gemma|llm|phi-3|phi-4|deepseek|mistral|chatglm|baichuan|gpt|bert|t5-|unsloth|tokenizer|max_seq_len|"
       "max_length|input_ids|"
@@ -51,13 +51,16 @@ bool speaks_of_texts(const CaseView& view) {
       "reward model|with trl|rlhf|longformer|dpo训练|dpo lora|load_in_8bit|load_in_4bit|max_new_tokens|vicuna| dpo\n| "
       "dpo | dpo,| "
       "dpo.|dpoconfig|dpotrainer|sfttrainer|sftconfig|grpo|language model|大模型";
-  constexpr std::string_view kTuning = "finetun|fine-tun|fine tun|微调|ファインチューニング|ファインチューン|qlora",
-                             kImages = "image|resnet|yolo|conv2d|diffusion|diffusers|video|图|画像|動画";
   const std::string log = without_words(view.incident().log_text, "hubert|contentvec");
   constexpr std::string_view kChats = "提问|聊天机器人|多轮对话|chatbot|chat history|チャットボット|会話履歴";
   const bool named = !view.log_says(kWords).empty() && view.log_says("hubert").empty();
-  if (named || !any_word(log, kWords).empty() || !any_word(log, kChats).empty()) return true;
-  return !view.log_says(kTuning).empty() && view.log_says(kImages).empty();
+  return named || !any_word(log, kWords).empty() || !any_word(log, kChats).empty();
+}
+
+bool speaks_of_texts(const CaseView& view) {
+  constexpr std::string_view kTuning = "finetun|fine-tun|fine tun|微调|ファインチューニング|ファインチューン|qlora",
+                             kImages = "image|resnet|yolo|conv2d|diffusion|diffusers|video|图|画像|動画";
+  return names_texts(view) || (!view.log_says(kTuning).empty() && view.log_says(kImages).empty());
 }
 
 bool speaks_of_diffusion(const CaseView& view) {

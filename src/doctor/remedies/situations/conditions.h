@@ -24,6 +24,8 @@ bool unknown_program(const CaseView& view);
 bool several_gpus(const CaseView& view);
 // The log is about language models: the inputs are texts, not images.
 bool speaks_of_texts(const CaseView& view);
+// It names one, or what only texts have; else it only speaks of fine-tuning, and not of images.
+bool names_texts(const CaseView& view);
 // The log or the configuration shows a pipeline for images or videos.
 bool speaks_of_diffusion(const CaseView& view);
 // The log or the configuration shows images, volumes or videos; images_alone: and neither texts nor recordings.

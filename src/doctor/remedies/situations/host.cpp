@@ -18,7 +18,11 @@ bool shared_memory_ran_out(const CaseView& view) { return view.pool() == Pool::s
 bool host_or_pinned(const CaseView& view) {
   return host_ran_out(view) || !view.log_says("cudahostalloc|cudamallochost|pin_memory").empty();
 }
-bool reinforced_on_host(const CaseView& view) { return host_ran_out(view); }
+// "verl" alone is a part of "overlap", too: the library itself must be named.
+bool reinforced_on_host(const CaseView& view) {
+  return host_ran_out(view) &&
+         (!view.reinforcement_library().empty() || !view.setup_says("enable_sleep|adam_offload").empty());
+}
 constexpr std::string_view kLoads =
     "loads the|every rank|each rank|every process|each process|loading checkpoint shards|loading model|loading "
     "pipeline|load the model|loading the model|from_pretrained|"
@@ -271,7 +275,7 @@ constexpr Situation kSituations[] = {
      {{log, 0.86,
        "num_proc|preprocessing_num_workers|running "
        "tokenizer|tokenizing|tokenising|tokenization |tokenization,|tokenization.|dataset.map|datasets.map|"
-       "load_dataset|arrow|tokenize "
+       "load_dataset|pyarrow|.arrow|arrow table|tokenize "
        "|tokenize(|tokenize_function|tokenized|预处理数据|处理数据集|数据预处理|トークナイズ|前処理"}},
      {{"lean-load",
        "not all at once: load_dataset(..., streaming=True) (LLaMA-Factory: streaming: true), map(batched=True, "

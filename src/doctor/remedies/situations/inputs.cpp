@@ -176,6 +176,8 @@ bool cut_by_swift(const CaseView& view) {
 bool swift_without_a_cut(const CaseView& view) { return training_on_device(view) && !cut_by_swift(view); }
 bool swift_with_a_cut(const CaseView& view) { return training_on_device(view) && cut_by_swift(view); }
 
+constexpr std::string_view kWhoHoldsIt = "nvidia-smi: another program, or an earlier run, may hold the device";
+
 constexpr Situation kSituations[] = {
     {"limit_of_pixels_without_effect",
      "a limit of the pixels that changes nothing does not reach the processor, or is above what the images have",
@@ -332,7 +334,7 @@ constexpr Situation kSituations[] = {
      {{log, 0.77,
        "conv2d|conv3d|conv_transpose|unet|resnet|vgg|deeplab|segmentation|efficientnet|densenet|yolo|mask_rcnn|"
        "faster_rcnn|upsample|interpolate|max_pool|batch_norm|mmdet|mmseg|detectron|nnunet|voxel"}},
-     {{"micro-batch"}, {"input-size"}, {"no-grad"}},
+     {{"micro-batch"}, {"input-size"}, {"end-other-processes", kWhoHoldsIt}, {"no-grad"}},
      uses_torchvision},
     {"size_of_the_inputs",
      "what the layers keep grows with the area of an image, the frames of a video, the points of a cloud, and with how "

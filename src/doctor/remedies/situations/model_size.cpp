@@ -118,7 +118,8 @@ Evidence far_smaller(const CaseView& view) {
   const std::optional<double> device = device_bytes(view);
   const std::optional<ModelWords> model = model_of(view);
   const MessageFigures& f = view.figures();
-  if (!device || !model || f.allocated || f.requested || !view.log_says("kv cache").empty()) return {};
+  if (!view.message() || !device || !model || f.allocated || f.requested || !view.log_says("kv cache").empty())
+    return {};
   const double bytes = model->parameters * model->bits / 8;
   if (bytes > kSmall * *device) return {};
   return {0.81, fmt::format("{}: {:.1f} GiB of weights on {}", model->written, bytes / kGib,

@@ -202,7 +202,10 @@ bool meant_for(const Advice& advice, const CaseView& view) {
 }
 
 // Of texts the input's size is their length.
-constexpr std::string_view kShorterTexts = "shorter texts: half of max_length (max_seq_length)";
+constexpr std::string_view
+    kShorterTexts = "shorter texts: half of max_length (max_seq_length)",
+    kShorterOrSmaller =
+        "shorter or smaller inputs: truncate long audio and texts (a maximal length), images of half the side";
 bool translates(const CaseView& view) {
   constexpr std::string_view kTranslates =
       "-sourcelang|--source-lang|-src_vocab|opennmt|seq2seq|machine translation|neural translation|机器翻译|機械翻訳";
@@ -251,7 +254,7 @@ void name_no_steps(const CaseView& view, Findings& findings) {
 }
 
 std::string_view words_of(const Advice& advice, const CaseView& view) {
-  if (of_texts(view, advice)) return kShorterTexts;
+  if (of_texts(view, advice)) return names_texts(view) || translates(view) ? kShorterTexts : kShorterOrSmaller;
   if (of_recordings(view, advice)) return kShorterRecordings;
   const bool batch = advice.technique == "micro-batch" && advice.set.empty() && unknown_program(view) &&
                      !view.foreign_framework();  // each has words of its own (rules_frameworks.cpp)
@@ -315,8 +318,11 @@ void take(const CaseView& view, const Situation& situation, const Advice& advice
     known->effect = "shorter inputs: less is seen at once";
   if (advice.technique == "sequence-length" && !any_word(known->set, "utterance").empty())
     known->effect = "longer ones are not heard";
-  if (of_texts(view, advice)) known->effect = technique("sequence-length").effect;  // the text is about text length
-  known->needs = technique(advice.technique).needs;  // not what the system's own option would need
+  if (known->set == kShorterOrSmaller)
+    known->effect = "less of each is seen at once";
+  else if (of_texts(view, advice))
+    known->effect = technique("sequence-length").effect;  // the text is about text length
+  known->needs = technique(advice.technique).needs;       // not what the system's own option would need
   if (advice.technique == "optimizer-8bit" && known->set.find('8') == std::string::npos) {
     known->effect = "another optimizer: the result differs a little";
     known->needs.clear();

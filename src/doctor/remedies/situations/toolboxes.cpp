@@ -86,7 +86,7 @@ constexpr Situation kSituations[] = {
      "are kept; a loader over one graph does not divide it",
      over_a_graph,
      {{either, 0.88,
-       "torch_geometric|torch-geometric|pytorch_geometric|pytorch geometric|pyg$|import dgl|dgl.|edge_index|gcnconv|"
+       "torch_geometric|torch-geometric|pytorch_geometric|pytorch geometric|import dgl|dgl.|edge_index|gcnconv|"
        "gatconv|sageconv|graphsage|node classification|adjacency matrix|graph neural|邻接矩阵|图神经网络|"
        "グラフニューラル|隣接行列"}},
      {{"micro-batch",
@@ -95,6 +95,15 @@ constexpr Situation kSituations[] = {
       {"input-size",
        "a smaller hidden size, fewer layers and heads; a sparse adjacency (SparseTensor), no N x N matrix"},
       {"on-cpu", "the whole graph on the CPU where it is evaluated: device=\"cpu\""}}},
+    {"crops_of_cyclegan",
+     "two generators and two discriminators keep all layers of a whole crop: its side decides (the batch is 1 unless "
+     "stated)",
+     trained_by_a_toolbox,
+     {{either, 0.84, "cyclegan|pix2pix|loadsize|finesize"}},
+     {{"input-size",
+       "a smaller crop: three quarters of --crop_size and --load_size (Lua: fineSize, loadSize), in steps of 4 pixels"},
+      {"smaller-model", "narrower networks: --ngf 32 --ndf 32; --netG resnet_6blocks (which_model_netG) or unet_128"},
+      {"micro-batch"}}},
     {"scenes_of_nerfstudio",
      "a scene keeps its photographs on the device, and splatfacto Gaussians whose number grows until it stops to split "
      "them",
