@@ -60,5 +60,31 @@ TEST(HostGrowth, OptionsOfAPrintedCommandAreNoStage) {
   expect_none_of(text, {"evaluation set"});
 }
 
+TEST(HostGrowth, TheFirstValidationStartsWorkers) {
+  const std::string text = first_screen(
+      "Training is fine, but when the validation starts the RAM is full and the kernel kills it. Both loaders have "
+      "num_workers=4.");
+  expect_on(text, "the validation's loader has workers of its own");
+}
+
+TEST(HostGrowth, OtherFrameworksHaveOtherLoops) {
+  const std::string text =
+      first_screen("Host memory keeps growing while I call model.predict of Keras in a loop, then it is killed");
+  expect_on(text, "predict_on_batch");
+  expect_none_of(text, {"DataLoader", ".item()"});
+}
+
+TEST(HostGrowth, WhatIsDeniedIsTheOther) {
+  expect_on(first_screen("训练几个epoch后内存爆了（不是显存），num_workers=2"), "OUT OF MEMORY host");
+}
+
+TEST(HostGrowth, OneLargeTensorIsAnInput) {
+  const std::string text = first_screen(
+      "RuntimeError: [enforce fail at alloc_cpu.cpp:75] err == 0. DefaultCPUAllocator: can't allocate memory: you "
+      "tried "
+      "to allocate 12884901888 bytes. Error code 12 (Cannot allocate memory)\nI run a unet on large images");
+  expect_on(text, "1 smaller inputs");
+}
+
 }  // namespace
 }  // namespace headroom::doctor

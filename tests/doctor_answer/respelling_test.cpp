@@ -78,6 +78,13 @@ TEST(Respelling, KohyasScriptsHaveOptionsOfTheirOwn) {
   expect_none_of(sdxl, {"--network_train_unet_only", "--blocks_to_swap"});
 }
 
+TEST(Respelling, OllamaAndYoloByTheirOwnWords) {
+  const std::string ollama = first_screen("ollama run some:70b\nError: cudaMalloc failed: out of memory. RTX 4090");
+  expect_on(ollama, "PARAMETER num_gpu");
+  expect_none_of(ollama, {"device_map", "-ngl", "--cpu-offload-gb"});
+  expect_none_of(first_screen("YOLOv8 training out of memory with batch=1 imgsz=640 on a 4GB GPU"), {"half of batch="});
+}
+
 TEST(Respelling, StyleTransferInLuaAndElsewhere) {
   expect_none_of(first_screen("Building the style transfer model..\nTHCudaCheck FAIL error=2 : out of memory"),
                  {"-image_size", "-gpu -1", "-backend"});

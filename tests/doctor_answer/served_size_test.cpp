@@ -17,6 +17,15 @@ TEST(ServedSize, OneOfSeveralDevicesDoesNotHoldTheWeights) {
   expect_on(sglang, "1 --tp 8");
 }
 
+TEST(ServedSize, AShareIsNotOfferedWhereTheWeightsExceedTheDevice) {
+  const std::string text = first_screen(
+      "vllm serve some/Model-72B on 2x A100 80G: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 462.00 "
+      "MiB. "
+      "GPU 0 has a total capacity of 79.15 GiB of which 200.00 MiB is free.");
+  expect_on(text, "1 --tensor-parallel-size 2");
+  expect_none_of(text, {"--gpu-memory-utilization"});
+}
+
 TEST(ServedSize, SharedAlreadyOrSmallIsAnotherMatter) {
   for (const char* post : {"vllm serve some/Model-70B --tensor-parallel-size 4 gives CUDA out of memory on 4 A100-80GB",
                            "vllm serve some/Model-7B gives CUDA out of memory on 4 A100-80GB"})

@@ -65,7 +65,7 @@ constexpr std::string_view kOfTheHost =
     "显存|顯存|cpu|ram$|swap|虚拟内存|物理内存|系统内存|主机|机器|服务器|dataloader|num_workers|num_proc|offload|"
     "数据|编译|死机|闪退|子进程|多进程|memoryerror|hostmemory|docker|容器|云主机";
 
-bool of_device(std::string_view clause) { return !any_word(clause, kDeviceMemory).empty(); }
+bool of_device(std::string_view clause) { return !affirmed_word(clause, kDeviceMemory).empty(); }
 bool of_shared(std::string_view clause) { return !any_word(clause, kSharedMemory).empty(); }
 bool says_ran_out(std::string_view text) { return !told_out_of_memory(text).empty(); }
 bool says_killed(std::string_view text) { return !told_killed(text).empty(); }

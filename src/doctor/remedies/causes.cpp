@@ -84,10 +84,8 @@ std::vector<Cause> rank_causes(const CaseView& s, const std::vector<Seen>& seen)
   growth_causes(s, causes);
   by_weight(causes);
   std::vector<Cause> distinct;
-  const bool beyond = std::any_of(seen.begin(), seen.end(), [](const Seen& one) {
-    return one.situation->name == "served_on_one_of_several_devices" || one.situation->name == "served_model_too_large";
-  });
-  if (beyond) std::erase_if(causes, [](const Cause& cause) { return cause.name == "server_workspace"; });
+  if (weights_exceed_the_device(seen))
+    std::erase_if(causes, [](const Cause& cause) { return cause.name == "server_workspace"; });
   for (Cause& cause : causes)
     if (std::none_of(distinct.begin(), distinct.end(), [&](const Cause& other) { return other.name == cause.name; }))
       distinct.push_back(std::move(cause));

@@ -47,6 +47,15 @@ bool any_between(std::string_view text, std::initializer_list<std::string_view> 
                      [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
 }
 
+// "batch=1 imgsz=640": settings in a row, not a loop that counts its batches.
+bool an_option_follows(const std::string& log, size_t end) {
+  const std::string_view behind = std::string_view(log).substr(end, 10);
+  for (const std::string_view option :
+       {" imgsz", " img", " epochs", " workers", " device", " model=", " data=", " lr", " on ", " and "})
+    if (behind.starts_with(option)) return true;
+  return false;
+}
+
 // "バッチサイズを1に", "批大小为1".
 bool one_in_other_words(const std::string& log) {
   for (const std::string_view word : {"バッチサイズ", "批大小", "批次大小", "批量大小", "批处理大小"})
@@ -64,7 +73,7 @@ bool one_in_other_words(const std::string& log) {
     for (size_t at = find_text(log, word); at != std::string_view::npos; at = find_text(log, word, at + 1)) {
       const size_t end = at + word.size();
       const bool ends = end == log.size() || std::string_view(",.\n;").find(log[end]) != std::string_view::npos ||
-                        log.compare(end, 3, "，") == 0 || log.compare(end, 3, "。") == 0;
+                        log.compare(end, 3, "，") == 0 || log.compare(end, 3, "。") == 0 || an_option_follows(log, end);
       if (ends && (at == 0 || std::isalpha(static_cast<unsigned char>(log[at - 1])) == 0)) return true;
     }
   return false;

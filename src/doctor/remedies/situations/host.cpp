@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include "doctor/remedies/cpu_alone.h"
+#include "doctor/remedies/figures.h"
+#include "doctor/remedies/program_words.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
 #include "doctor/remedies/told_growth.h"
@@ -71,7 +73,11 @@ Evidence grows_on_the_host(const CaseView& view) {
 }
 Evidence grows_with_the_validation(const CaseView& view) {
   constexpr std::string_view kValidation = "validat|evaluat|eval$|val_|验证|評価|検証";
-  const std::string_view word = view.log_says(kValidation);
+  constexpr std::string_view kLoaders = "num_workers|dataloader|data loader|loader|workers";
+  const std::string_view told = view.story().at(ToldStage::evaluation);
+  if (!told.empty() && !view.log_says(kLoaders).empty())
+    return {0.86, fmt::format("`{}`, where the log says that it failed, and loaders", told)};
+  const std::string_view word = any_word(view.incident().log_text, kValidation);
   if (word.empty() || grows_on_the_host(view).weight == 0) return {};
   return {0.9, fmt::format("it grows, and `{}` in the log", word)};
 }
@@ -104,6 +110,17 @@ Evidence without_a_device(const CaseView& view) {
   return told.empty() ? Evidence{} : Evidence{0.78, fmt::format("`{}` in the log", told)};
 }
 
+bool host_of_tensorflow(const CaseView& view) {
+  return host_ran_out(view) && named_framework(view.incident().log_text, view.incident().setup_text) == "tensorflow";
+}
+// One large tensor of a program on the CPU.
+Evidence one_tensor_on_the_host(const CaseView& view) {
+  constexpr int64_t kLarge = int64_t{1} << 30;
+  const std::optional<int64_t>& asked = view.figures().requested;
+  if (!view.message() || !view.message()->framework.starts_with("pytorch-cpu") || view.phase("load")) return {};
+  if (!asked || *asked < kLarge) return {};
+  return {0.78, fmt::format("one request of {}", figure(*asked))};
+}
 bool shared_by_nccl(const CaseView& view) {
   return shared_memory_ran_out(view) && view.message() && view.message()->framework == "nccl";
 }
@@ -132,6 +149,12 @@ constexpr Situation kSituations[] = {
       {"input-size"},
       {"host-memory"}},
      without_a_device},
+    {"one_tensor_on_the_host",
+     "one tensor alone is that large: a whole input, its attention scores, or what the layers make of it, on the CPU",
+     host_ran_out,
+     {},
+     {{"input-size"}, {"micro-batch", "fewer rows or images at a time: half of the batch"}, {"host-memory"}},
+     one_tensor_on_the_host},
     {"offload_fills_the_host",
      "the offload keeps weights, gradients and states of every rank in host memory: 16 to 18 bytes per parameter",
      host_ran_out,
@@ -204,6 +227,17 @@ constexpr Situation kSituations[] = {
        "Arrow), not lists of objects"},
       {"detach-history",
        "nothing kept from step to step: loss.item(), results reduced or lists emptied, no caches, figures closed"},
+      {"host-memory", kDelays}},
+     grows_on_the_host},
+    {"growth_under_tensorflow",
+     "it grows from call to call, by the log: predict() and fit() in a loop make new functions and data sets each "
+     "time, "
+     "and what is listed stays",
+     host_of_tensorflow,
+     {},
+     {{"detach-history",
+       "in a loop model(x, training=False) or predict_on_batch(x); nothing in lists, gc.collect() now and then"},
+      {"lean-load", "one data set (tf.data) for all of it, instead of one per call; tf.keras.backend.clear_session()"},
       {"host-memory", kDelays}},
      grows_on_the_host},
     {"workers_of_the_validation",

@@ -133,7 +133,8 @@ std::string_view went_back(const std::string& log) {
       "reverting|reverted|downgrading|downgraded|downgrade|rolling back|rolled back|roll back|going back to|went back "
       "to|回退|降级|退回到|换回|ダウングレード|バージョンを下げ|元のバージョン";
   constexpr std::string_view kHelped =
-      "fixed|fixes|solved|solves|resolved|resolves|works|worked|helped|runs fine|goes away|went away|no longer|正常|"
+      "helps|works again|fixed|fixes|solved|solves|resolved|resolves|works|worked|helped|runs fine|goes away|went "
+      "away|no longer|正常|"
       "没问题|解决|好了|可以运行|能跑|直り|直った|動いた|動きま|解消";
   const std::string own = without_replies(log);
   bool helped = false;

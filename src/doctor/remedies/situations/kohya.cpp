@@ -43,7 +43,9 @@ constexpr Advice kCheckpoints = {"checkpointing",
                                  "--gradient_checkpointing --cache_latents --sdpa (or --xformers)",
                                  {},
                                  System::unknown,
-                                 "gradient_checkpointing"};
+                                 "gradient_checkpointing|--xformers|--sdpa|cache_latents"};
+constexpr Advice kCheckpointsAlone = {
+    "checkpointing", "--gradient_checkpointing", {}, System::unknown, "gradient_checkpointing"};
 constexpr Advice kOneImage = {
     "micro-batch",
     "--train_batch_size 1",
@@ -63,6 +65,7 @@ constexpr Situation kSituations[] = {
      adapters_of_sd1,
      {{either, 0.87, kKohyaScripts}},
      {kCheckpoints,
+      kCheckpointsAlone,
       kOneImage,
       kEightBits,
       kAttention,
@@ -73,6 +76,7 @@ constexpr Situation kSituations[] = {
      adapters_of_sdxl,
      {{either, 0.87, "sdxl_train_network.py|train_network.py|kohya|sd-scripts|--network_module"}},
      {kCheckpoints,
+      kCheckpointsAlone,
       kOneImage,
       kEightBits,
       {"low-vram",
@@ -88,8 +92,9 @@ constexpr Situation kSituations[] = {
      {{either, 0.87,
        "flux_train_network.py|sd3_train_network.py|train_network.py|fluxgym|kohya|sd-scripts|--network_module"}},
      {kCheckpoints,
+      kCheckpointsAlone,
       {"low-vram",
-       "--fp8_base --blocks_to_swap 18 --cache_text_encoder_outputs",
+       "--blocks_to_swap 18 --cache_text_encoder_outputs (and --fp8_base)",
        {},
        System::unknown,
        "blocks_to_swap"},
@@ -101,6 +106,7 @@ constexpr Situation kSituations[] = {
      all_of_sd1,
      {{either, 0.88, "train_db.py|fine_tune.py"}},
      {kCheckpoints,
+      kCheckpointsAlone,
       kEightBits,
       {"lora",
        "train_network.py --network_module networks.lora instead: a LoRA trains small added matrices, and fits 8 GB"},
@@ -113,6 +119,7 @@ constexpr Situation kSituations[] = {
      all_of_sdxl,
      {{either, 0.88, "sdxl_train.py"}},
      {kCheckpoints,
+      kCheckpointsAlone,
       {"adafactor", "--optimizer_type Adafactor --fused_backward_pass", {}, System::unknown, "fused_backward_pass"},
       {"lora", "sdxl_train_network.py --network_module networks.lora instead: small added matrices only"},
       {"half-weights", "--full_bf16 --mixed_precision bf16", {}, System::unknown, "full_bf16"},
@@ -125,7 +132,7 @@ constexpr Situation kSituations[] = {
      {{"low-vram", "--blocks_to_swap 18 --cache_text_encoder_outputs", {}, System::unknown, "blocks_to_swap"},
       {"adafactor", "--optimizer_type Adafactor --fused_backward_pass", {}, System::unknown, "fused_backward_pass"},
       {"lora", "flux_train_network.py --network_module networks.lora_flux instead: small added matrices only"},
-      kCheckpoints,
+      kCheckpointsAlone,
       kOneImage}},
 };
 

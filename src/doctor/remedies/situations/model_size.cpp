@@ -26,6 +26,11 @@ bool alone(const CaseView& view) {
   return !several_devices_in_words(view.incident().log_text) && posted_shards(view.incident().log_text) <= 1 &&
          posted_shards(view.incident().setup_text) <= 1;
 }
+bool names_ollama(const CaseView& view) {
+  return !view.log_says("ollama").empty() || !view.setup_says("ollama").empty();
+}
+bool alone_with_ollama(const CaseView& view) { return alone(view) && names_ollama(view); }
+bool alone_without_ollama(const CaseView& view) { return alone(view) && !names_ollama(view); }
 // A message alone is assumed to be from a training; here the log or a job must say so.
 bool speaks_of_training(const CaseView& view) {
   constexpr std::string_view kAdapters = "lora|finetun|fine-tun";
@@ -47,7 +52,8 @@ int64_t shards_in_use(const CaseView& view) {
   const std::string read = text;
   each_sentence(beginning(read), [&](std::string_view sentence) {
     each_clause(sentence, [&](std::string_view clause) {
-      if (!any_word(clause, kNot).empty()) text = without_words(text, clause);
+      const size_t at = static_cast<size_t>(clause.data() - read.data());
+      if (!any_word(clause, kNot).empty()) text.replace(at, clause.size(), clause.size(), ' ');
       return false;
     });
     return false;
@@ -80,8 +86,9 @@ std::optional<ModelWords> model_of(const CaseView& view) {
   }
   std::optional<ModelWords> model =
       model_in_words(view.incident().log_text + "\n" + view.incident().setup_text + "\n" + view.job().model);
-  // llama.cpp's files have 4 bits unless their name says more.
-  if (model && view.job().system == System::llama_server && model->bits == 16) model->bits = 4;
+  // llama.cpp's files, and so Ollama's, have 4 bits unless their name says more.
+  const bool files = view.job().system == System::llama_server || (names_ollama(view) && view.log_says("fp16").empty());
+  if (model && files && model->bits == 16) model->bits = 4;
   return model;
 }
 
@@ -219,9 +226,17 @@ constexpr Situation kSituations[] = {
       {"larger-gpu"},
       {"smaller-model", "the smaller model that fits"}},
      only_the_larger_fails},
+    {"model_too_large_for_ollama",
+     "even in 4 bits the weights are larger than the device",
+     alone_with_ollama,
+     {},
+     {{"smaller-model", "a smaller tag of the model: 4 bits take 0.6 GB per billion parameters"},
+      {"gpu-layers", "fewer layers on the device: PARAMETER num_gpu <layers> (the rest runs on the CPU: slow)"},
+      {"larger-gpu"}},
+     larger_in_4_bits},
     {"model_too_large_in_4_bits",
      "even in 4 bits the weights are larger than the device",
-     alone,
+     alone_without_ollama,
      {},
      {{"smaller-model", "a smaller model: 4 bits take 0.6 GB per billion parameters"},
       {"serve-offload", "a part of it on the CPU: device_map=\"auto\", fewer -ngl (llama.cpp), --cpu-offload-gb"},

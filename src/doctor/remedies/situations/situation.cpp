@@ -359,6 +359,12 @@ std::vector<Seen> seen_situations(const CaseView& view) {
   return seen;
 }
 
+bool weights_exceed_the_device(const std::vector<Seen>& seen) {
+  return std::any_of(seen.begin(), seen.end(), [](const Seen& one) {
+    return one.situation->name == "served_on_one_of_several_devices" || one.situation->name == "served_model_too_large";
+  });
+}
+
 void advise(const CaseView& view, const std::vector<Seen>& seen, Findings& findings) {
   const std::set<std::string_view> in_vain = tried_of(view, seen, findings);
   const bool elsewhere = told_beside_the_steps(view);
@@ -380,6 +386,10 @@ void advise(const CaseView& view, const std::vector<Seen>& seen, Findings& findi
     remedy.tried = remedy.attempted && !one_row_is_left(view, remedy.name) &&
                    (remedy.name != "micro-batch" || smallest_batch_failed(view.incident().log_text));
   }
+  if (weights_exceed_the_device(seen))
+    drop(findings, [](const Remedy& remedy) -> std::string {
+      return remedy.name == "gpu-memory-utilization" ? "the weights alone are larger than the device" : "";
+    });
   keep_own_spelling(view, findings);
   keep_options_of_diffusion(seen, findings);
   const Facts facts(view, seen);

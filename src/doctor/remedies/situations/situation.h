@@ -39,7 +39,7 @@ struct Advice {
 };
 
 struct Situation {
-  static constexpr size_t kMost = 6;
+  static constexpr size_t kMost = 7;
   std::string_view name;
   std::string_view cause;  // in the user's terms
   bool (*possible)(const CaseView&);
@@ -90,6 +90,9 @@ struct Seen {
 };
 // The situations with evidence, the strongest first.
 std::vector<Seen> seen_situations(const CaseView& view);
+
+// A server's weights alone are larger than its device: no share of the device changes that.
+bool weights_exceed_the_device(const std::vector<Seen>& seen);
 
 // Adds their advice to the findings: a remedy that a rule offers already gets their evidence and text.
 void advise(const CaseView& view, const std::vector<Seen>& seen, Findings& findings);
