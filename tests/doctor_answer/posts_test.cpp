@@ -687,8 +687,8 @@ TEST(Posts, MemoryInPiecesByTheLog) {
 
 TEST(Posts, AToolboxValidatesWithoutGradients) {
   const Answer a = post("yolov8: the epoch is ok, the validation ends with CUDA out of memory\n");
-  EXPECT_EQ(first_cause(a), "evaluation_of_a_toolbox");
-  EXPECT_TRUE(proposes(a, "a smaller batch for the validation"));
+  EXPECT_EQ(first_cause(a), "evaluation_by_yolo");
+  EXPECT_TRUE(proposes(a, "half of batch="));
   EXPECT_FALSE(offers(a, "with torch.no_grad(): around evaluation"));
 }
 

@@ -46,6 +46,17 @@ TEST(Respelling, ThePostsOwnOptionOfTheBatch) {
                  {"--eval-batch-size 24"});
 }
 
+TEST(Respelling, ShortOptionsOfTheBatch) {
+  expect_on(first_screen("YOLOX: python tools/train.py -d 1 -b 64 --fp16, CUDA out of memory in training"), "-b 32");
+  expect_on(first_screen("yolo train model=yolov8m.pt batch=16 imgsz=640: CUDA out of memory"), "batch=8");
+}
+
+TEST(Respelling, AValidationByItsOwnToolbox) {
+  const std::string mmdet = first_screen("mmdet: CUDA out of memory during validation, the training works");
+  expect_on(mmdet, "val_dataloader.batch_size=1");
+  expect_none_of(mmdet, {"YOLO", "Lightning"});
+}
+
 TEST(Respelling, ArgumentsInForceAreNotOfferedAgain) {
   const std::string text = first_screen(
       "The process is killed while it is loading the model, no other message\n"

@@ -82,6 +82,21 @@ TEST(StageAndPlace, ALimitOfPixelsInVain) {
   expect_none_of(text, {"max_pixels=602112"});
 }
 
+TEST(StageAndPlace, OthersOnTheSameDevice) {
+  expect_on(first_screen("训练时 CUDA error: out of memory，服务器上别人也在用同一张卡"), "1 nvidia-smi");
+}
+
+TEST(StageAndPlace, AnEvaluationThatFillsTheHost) {
+  const std::string text = first_screen("The evaluation of my detector runs out of RAM (not GPU) after 9000 images");
+  expect_on(text, "results reduced or written batch by batch");
+  const std::string nnunet = first_screen("nnU-Net: RuntimeError: One or more background workers are no longer alive.");
+  expect_on(nnunet, "nnUNet_n_proc_DA");
+}
+
+TEST(StageAndPlace, ASaveInCodeIsASave) {
+  expect_on(first_screen("torch.save(model.state_dict()) raises CUDA out of memory at the end of epoch 1"), "v.cpu()");
+}
+
 TEST(StageAndPlace, OtherWordsForTheSame) {
   expect_on(first_screen("Training on one V100: error \"out of the memory\" at batch size 3"), "OUT OF MEMORY");
 }

@@ -66,7 +66,13 @@ void name_the_inputs(const CaseView& view, Findings& findings) {
   constexpr std::string_view kPoints =
       "point cloud|pointcloud|point-cloud|superpoint|lidar|pointnet|point_cloud|点云|点群";
   const bool points = !any_word(view.incident().log_text, kPoints).empty();
+  constexpr std::string_view kAnyInput = "a smaller input: image size, number of frames, length";
+  const bool texts = names_texts(view) && !speaks_of_images(view);
   for (Remedy& remedy : findings.remedies) {
+    if (remedy.name == "input-size" && texts && remedy.set.starts_with(kAnyInput)) {
+      replace_set(remedy, "a shorter input: fewer tokens at a time");
+      remedy.effect = "tokens beyond the cut are not seen";
+    }
     if (remedy.name != "input-size" || !remedy.set.starts_with(kGeneral)) continue;
     if (points) {
       replace_set(remedy, "fewer points: half of them, larger voxels, or a smaller crop of the scene");
@@ -127,28 +133,36 @@ struct BatchOption {
 
 bool of_a_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-'; }
 
-// The option for the batch in a command of the post ("--batch_size 32", "batch_size=2" beside other such words).
-std::optional<BatchOption> batch_option(const std::string& log) {
+// Names of options for the batch, as a command has them: "--batch_size", "batch=" of YOLO, "-b" of YOLOX.
+bool names_the_batch(std::string_view name, char behind) {
   constexpr std::string_view kOthers = "eval|val|test|batches|sampl|global|token|norm";
-  for (size_t at = find_text(log, "batch"); at != std::string::npos; at = find_text(log, "batch", at + 5)) {
-    size_t begin = at, end = at;
-    while (begin > 0 && of_a_name(log[begin - 1])) --begin;
-    while (end < log.size() && of_a_name(log[end])) ++end;
-    const std::string name = log.substr(begin, end - begin);
-    if (!name.starts_with("--") || end >= log.size() || !any_word(name.substr(2), kOthers).empty()) continue;
-    if (log[end] != ' ' && log[end] != '=') continue;
-    size_t number = end + 1;
-    while (number < log.size() && (log[number] == '"' || log[number] == '\'')) ++number;
-    const int64_t rows = std::strtoll(log.c_str() + number, nullptr, 10);
-    if (rows > 0) return BatchOption{name + log[end], rows};
-  }
+  if (name == "-b" || name == "-bs") return behind == ' ';
+  if (name == "batch") return behind == '=';
+  return name.starts_with("--") && find_text(name, "batch") != std::string_view::npos &&
+         any_word(name.substr(2), kOthers).empty() && (behind == ' ' || behind == '=');
+}
+
+// The first option for the batch in a command of the post, and its number.
+std::optional<BatchOption> batch_option(const std::string& log) {
+  for (const std::string_view part : {"batch", " -b "})
+    for (size_t at = find_text(log, part); at != std::string::npos; at = find_text(log, part, at + 4)) {
+      size_t begin = part.front() == ' ' ? at + 1 : at, end = begin;
+      while (begin > 0 && of_a_name(log[begin - 1])) --begin;
+      while (end < log.size() && of_a_name(log[end])) ++end;
+      if (end >= log.size() || !names_the_batch(std::string_view(log).substr(begin, end - begin), log[end])) continue;
+      size_t number = end + 1;
+      while (number < log.size() && (log[number] == '"' || log[number] == '\'')) ++number;
+      const int64_t rows = std::strtoll(log.c_str() + number, nullptr, 10);
+      if (rows > 0) return BatchOption{log.substr(begin, end - begin + 1), rows};
+    }
   return std::nullopt;
 }
 
 // Half of what the post's own option says, instead of code that the post may not have.
 void name_the_batch_option(const CaseView& view, Findings& findings) {
   constexpr std::string_view kGeneral[] = {"DataLoader(..., batch_size=", "model.fit(..., batch_size=",
-                                           "a smaller batch_size: ", "a smaller batch: half of it"};
+                                           "a smaller batch_size: ", "a smaller batch: half of it",
+                                           "half of batch= (--batch-size)"};
   if (view.has_job() || !unknown_program(view)) return;
   const std::optional<BatchOption> option = batch_option(view.incident().log_text);
   if (!option || option->rows < 2) return;

@@ -41,7 +41,8 @@ constexpr std::string_view kGrowing =
     "increasing|starts increasing|steadily increas|steadily grow|steadily ris|constantly increas|constantly grow|"
     "continuously increas|continuously grow|continues to increase|continues to grow|continues to rise|keeps "
     "climbing|keep climbing|climbs with|climbs over|grows linearly|increases linearly|linearly increas|"
-    "increases during|grows during|increasing during|growing during|increasing over|growing over|一直在增|一直增|"
+    "slowly fill|gradually fill|fills up slowly|fills up during|keeps filling|goes up by|increases during|grows "
+    "during|increasing during|growing during|increasing over|growing over|一直在增|一直增|"
     "不断增|持续增|逐渐增|逐步增|缓慢增|慢慢涨|一直上涨|一直上升|不断上升|持续上升|逐渐上升|keep growing|keep "
     "increasing|grows with|grows until|increases until|increases "
     "with|increases every|increases over";

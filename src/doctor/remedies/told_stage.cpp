@@ -25,7 +25,8 @@ constexpr StageWords kStages[] = {
      "evaluat|eval$|eval_|validat|val$|val_|val-|testing|the test|test "
      "set|testset|trainer.predict|验证|评估|测试集|评测|評価|検証|バリデーション"},
     {ToldStage::saving,
-     "saving|i save|it saves|to save|save the|saves the|save a |save my|save model|save checkpoint|save_model|"
+     "torch.save|saving|i save|it saves|to save|save the|saves the|save a |save my|save model|save "
+     "checkpoint|save_model|"
      "save_pretrained|save_checkpoint|save_state|at save|checkpoint saving|model checkpoint|writing the checkpoint|"
      "write the checkpoint|保存|存储模型|存模型|存checkpoint|存ckpt|セーブ|書き出し",
      "save a lot|save a bit|save a few|memory saving|memory-saving|saving memory|save memory|saving gpu|save "
@@ -117,7 +118,7 @@ constexpr std::string_view kFails =
     "exhaust|crash|killed|blow|not enough|overflow|surpass|allocation failure|100%|fills|filled up|is full|maxes "
     "out|maxed out";
 constexpr std::string_view kKilled =
-    "killed|oomkill|oom-kill|oom "
+    "background workers are no longer alive|killed|oomkill|oom-kill|oom "
     "kill|sigkill|被kill|被系统kill|被自动kill|kill掉|kill了|kill死|杀死|杀掉|被杀|强制终止|"
     "被终止|強制終了|killされ|キルされ|exit code 137|退出码137|退出码 137|exit code -9|signal 9|code 137|exit "
     "137|exited (137)|out of memory "

@@ -64,6 +64,12 @@ bool own_evaluation(const CaseView& view) {
 bool by_a_library(const CaseView& view) {
   return on_device(view) && !view.serving() && !with_a_trainer(view) && !view.log_says(kLibraries).empty();
 }
+constexpr std::string_view kYolo = "ultralytics|yolo", kMmdet = "mmdet|mmseg|openmmlab";
+bool by_yolo(const CaseView& view) {
+  return by_a_library(view) && !view.log_says(kYolo).empty() && view.log_says(kMmdet).empty();
+}
+bool by_mmdet(const CaseView& view) { return by_a_library(view) && !view.log_says(kMmdet).empty(); }
+bool by_another_library(const CaseView& view) { return by_a_library(view) && !by_yolo(view) && !by_mmdet(view); }
 Evidence told_evaluation(const CaseView& view) { return told_at(view, ToldStage::evaluation); }
 // A stage that it was in; a script or a notebook is only a file.
 Evidence in_the_stage(const CaseView& view) {
@@ -140,16 +146,29 @@ constexpr Situation kSituations[] = {
       {"no-grad", "with torch.no_grad(): around the evaluation (the Trainer does so)"},
       {"eval-batch", "a smaller batch and fewer rows to evaluate: per_device_eval_batch_size=1"}},
      grows_in_the_evaluation},
-    {"evaluation_of_a_toolbox",
-     "the validation has a batch of its own (YOLO: twice the training's), and keeps what a metric collects",
-     by_a_library,
+    {"evaluation_by_yolo",
+     "the validation has a batch of its own, twice the training's, and keeps what a metric collects",
+     by_yolo,
      {},
-     {{"eval-batch",
-       "a smaller batch for the validation: YOLO half of batch=, mmdet val_dataloader.batch_size, Lightning "
-       "val_dataloader()"},
+     {{"eval-batch", "half of batch= (the validation takes twice of it)"},
+      {"input-size", "a smaller imgsz (--img): half, a multiple of 32"},
+      {"eval-accumulation", "val=False: the training alone, and validate apart with a small batch"}},
+     told_evaluation},
+    {"evaluation_by_mmdet",
+     "the validation has a batch of its own, whole images, and keeps what a metric collects",
+     by_mmdet,
+     {},
+     {{"eval-batch", "val_dataloader.batch_size=1 (2.x: data.val_dataloader.samples_per_gpu=1)"},
+      {"input-size", "smaller images in the test pipeline: half of img_scale (Resize: scale)"},
+      {"eval-accumulation", "masks and scores to the host, batch by batch: .cpu()"}},
+     told_evaluation},
+    {"evaluation_of_a_toolbox",
+     "the validation has a batch of its own, and keeps what a metric collects",
+     by_another_library,
+     {},
+     {{"eval-batch", "a smaller batch for the validation: the one of its loader (Lightning: val_dataloader())"},
       {"input-size"},
-      {"eval-accumulation",
-       "what the metric collects to the host: .detach().cpu(); or validate apart (YOLO: val=False)"}},
+      {"eval-accumulation", "what the metric collects to the host: .detach().cpu(); or validate apart"}},
      told_evaluation},
     {"called_without_no_grad",
      "a model that is called directly keeps every layer's inputs for a backward pass, whatever comes of its output",

@@ -110,6 +110,14 @@ Evidence without_a_device(const CaseView& view) {
   return told.empty() ? Evidence{} : Evidence{0.78, fmt::format("`{}` in the log", told)};
 }
 
+bool evaluated_on_the_host(const CaseView& view) {
+  return host_ran_out(view) && view.log_says("trainingarguments|trainer|compute_metrics|per_device_").empty();
+}
+Evidence told_evaluation_on_the_host(const CaseView& view) {
+  const std::string_view word = view.story().at(ToldStage::evaluation);
+  if (word.empty()) return {};
+  return {0.84, fmt::format("`{}`, where the log says that it failed", word)};
+}
 bool host_of_tensorflow(const CaseView& view) {
   return host_ran_out(view) && named_framework(view.incident().log_text, view.incident().setup_text) == "tensorflow";
 }
@@ -229,6 +237,23 @@ constexpr Situation kSituations[] = {
        "nothing kept from step to step: loss.item(), results reduced or lists emptied, no caches, figures closed"},
       {"host-memory", kDelays}},
      grows_on_the_host},
+    {"results_of_the_evaluation",
+     "what the evaluation collects of every input stays in host memory until its end, beside the workers of its loader",
+     evaluated_on_the_host,
+     {},
+     {{"detach-history",
+       "results reduced or written batch by batch: masks as run lengths, classes instead of scores, lists emptied"},
+      {"fewer-workers", "fewer workers in the validation's loader: num_workers=0"},
+      {"host-memory"}},
+     told_evaluation_on_the_host},
+    {"workers_of_nnunet",
+     "nnU-Net augments in many processes, each with its own copy of what it loads: one was ended for lack of host "
+     "memory",
+     host_ran_out,
+     {{log, 0.9, "background workers are no longer alive"}},
+     {{"fewer-workers", "export nnUNet_n_proc_DA=4 (fewer augmenting processes; 12 unless stated)"},
+      {"host-memory"},
+      {"more-swap"}}},
     {"growth_under_tensorflow",
      "it grows from call to call, by the log: predict() and fit() in a loop make new functions and data sets each "
      "time, "

@@ -98,6 +98,16 @@ Evidence filled_unlike(const CaseView& view) {
 }
 
 constexpr Situation kSituations[] = {
+    {"shared_with_others",
+     "others work on the same device, by the post: what they hold is missing, and changes while this one runs",
+     on_device,
+     {{log, 0.86,
+       "别人也在用|别人在用|其他人在用|其他人也在用|others are using|other people use|other people are using|other "
+       "users|"
+       "someone else is using|somebody else is using|shared with other|share the gpu|共用一张|共用gpu|他の人が使"}},
+     {{"end-other-processes",
+       "nvidia-smi: how much do the others hold? Another GPU (CUDA_VISIBLE_DEVICES=<its number>), or later"},
+      {"micro-batch"}}},
     {"kept_by_an_earlier_run",
      "the notebook still holds model, optimizer and outputs of the run before, and an exception holds the tensors of "
      "its "
