@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Speed of `headroom serve` beside the machine's own limits, measured in the same run.
 
-Usage: serve_speed.py HEADROOM_BINARY MACHINE_LIMITS_BINARY [--model smollm2-135m] [--weights bf16,int8,int4] [--rounds 3]
+Usage: serve_speed.py HEADROOM_BINARY MACHINE_LIMITS_BINARY [--model smollm2-135m] [--weights bf16,int8,int4,int8-a8,int4-a8] [--rounds 3]
                       [--record]
 Random weights, token ids as prompts, greedy. Each round measures the machine's limits, then of each kind of weights in turn, with a
 server of its own: seconds from the start of the program to the first token, tokens/s of one stream, of 16 streams in sum (from the
@@ -26,9 +26,11 @@ import task
 
 STREAMS, NEW, PROMPT = 16, 96, 900
 SHORT = 8  # tokens of the other prompts
-BITS = {'f32': 32, 'bf16': 16, 'int8': 8, 'int4': 4}
-# Scales of blocks: f32 for each 32 codes of 4 bits, for each row of those of 8.
-SCALE_BITS = {'int4': 1}
+# Of each kind of weights: bits of a weight of the layers and of the table, with the scales, f32 for each 32 codes; the techniques.
+# a8: activations in 8 bits too.
+KINDS = {'f32': (32, 32), 'bf16': (16, 16), 'int8': (8, 16, 'quantize-weights=int8'), 'int4': (5, 16, 'quantize-weights=int4'),
+         'int8-a8': (9, 9, 'quantize-weights=int8-g32+head', 'quantize-activations=int8'),
+         'int4-a8': (5, 9, 'quantize-weights=int4+head:int8-g32', 'quantize-activations=int8')}
 
 
 def arguments():
@@ -46,8 +48,8 @@ class Server:
         self.log = os.path.join(folder, 'serve.log')
         command = [options.binary, 'serve', '--model', model, '--memory', options.memory, '--threads', options.threads,
                    '--precision', '32-true' if weights == 'f32' else 'bf16-true', '--port', 0, '--max-model-len', 1024]
-        if weights.startswith('int'):
-            command += ['--technique', f'quantize-weights={weights}']
+        for technique in KINDS[weights][2:]:
+            command += ['--technique', technique]
         self.begun = time.perf_counter()
         with open(self.log, 'wb') as log:
             self.process = subprocess.Popen(list(map(str, command)), stdout=log, stderr=log)
@@ -127,9 +129,9 @@ class Speed:
         return self.parameters - self.table * (1 if self.config.get('tie_word_embeddings') else 2)
 
     def weight_bytes(self, weights):
-        """Bytes that a step of one token reads: the layers' as they are stored, the table that is the head in 16 bits."""
-        bits = BITS[weights] + SCALE_BITS.get(weights, 0)
-        return self.layer_weights() * bits / 8 + self.table * (4 if weights == 'f32' else 2)
+        """Bytes that a step of one token reads: those of the layers, and of the table that is the head, as they are stored."""
+        layers, table = KINDS[weights][:2]
+        return self.layer_weights() * layers / 8 + self.table * table / 8
 
     def decode(self, server, streams):
         """(tokens/s from the first request to the last answer)"""

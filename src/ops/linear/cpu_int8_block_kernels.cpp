@@ -35,8 +35,6 @@ using Sums = hn::Vec<I32>;
 
 template <int kBits>
 constexpr int64_t kBlockBytes = kCodesBlock* kBits / 8;
-template <int kBits>
-constexpr int64_t kLineBlocks = 64 / kBlockBytes<kBits>;  // in a line of the cache
 
 // Half of a block of the weight's codes.
 template <int kBits>
@@ -82,28 +80,44 @@ HWY_INLINE Sums across(const Sums (&sums)[kLanes]) {
   return hn::Add(hn::ConcatLowerLower(d, high, low), hn::ConcatUpperUpper(d, high, low));
 }
 
-// Eight rows of a weight from `column` on; rows after the last repeat it.
-struct EightOuts {
-  EightOuts(const CodedOuts& weight, int64_t column) {
-    for (int64_t i = 0; i < kLanes; ++i) {
-      const int64_t out = std::min(column + i, weight.outs - 1);
-      codes[i] = weight.codes + out * weight.row_bytes;
-      scales[i] = weight.scales + out * weight.row_scales;
-    }
+// Eight rows of a weight from `column` on. Without kWhole there may be fewer, and the last is repeated.
+template <bool kWhole>
+class EightOuts {
+ public:
+  EightOuts(const CodedOuts& weight, int64_t column)
+      : codes_(weight.codes + column * weight.row_bytes),
+        scales_(weight.scales + column * weight.row_scales),
+        row_bytes_(weight.row_bytes),
+        row_scales_(weight.row_scales),
+        last_(weight.outs - 1 - column) {}
+
+  HWY_INLINE const uint8_t* codes(int64_t i) const { return codes_ + row(i) * row_bytes_; }
+  HWY_INLINE hn::Vec<F32> scale(int64_t at) const {
+    const auto of = [&](int64_t i) { return scales_[row(i) * row_scales_ + at]; };
+    return hn::Vec<F32>{_mm256_setr_ps(of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7))};
   }
-  hn::Vec<F32> scale(int64_t at) const {
-    alignas(32) float of[kLanes];
-    for (int64_t i = 0; i < kLanes; ++i) of[i] = scales[i][at];
-    return hn::Load(F32(), of);
-  }
-  // The next eight rows, from this byte of theirs on.
-  void prefetch(int64_t byte) const {
-    for (const uint8_t* row : codes) hwy::Prefetch(row + byte);
+  // The line behind this byte in each of the next eight rows, if those are read before it leaves the first-level cache.
+  // Longer rows are found by the hardware.
+  HWY_INLINE void prefetch(int64_t byte) const {
+    constexpr int64_t kNear = 2048;
+    if (row_bytes_ > kNear || byte % 64 != 0) return;
+    for (int64_t i = 0; i < kLanes; ++i) hwy::Prefetch(codes_ + (kLanes + i) * row_bytes_ + byte);
   }
 
-  const uint8_t* codes[kLanes];
-  const float* scales[kLanes];
+ private:
+  HWY_INLINE int64_t row(int64_t i) const { return kWhole ? i : std::min(i, last_); }
+
+  const uint8_t* codes_;
+  const float* scales_;
+  int64_t row_bytes_, row_scales_, last_;
 };
+
+// Calls body(the eight rows from `column` on).
+template <class Body>
+HWY_INLINE void with_outs(const CodedOuts& weight, int64_t column, const Body& body) {
+  if (column + kLanes <= weight.outs) return body(EightOuts<true>(weight, column));
+  body(EightOuts<false>(weight, column));
+}
 
 // sums += block sums x both scales.
 HWY_INLINE hn::Vec<F32> add_scaled(hn::Vec<F32> sums, Sums block, float row_scale, hn::Vec<F32> scales) {
@@ -111,34 +125,48 @@ HWY_INLINE hn::Vec<F32> add_scaled(hn::Vec<F32> sums, Sums block, float row_scal
   return hn::MulAdd(hn::ConvertTo(d, block), hn::Mul(hn::Set(d, row_scale), scales), sums);
 }
 
-template <int kBits>
-void few(const CodedRows& rows, const CodedOuts& weight, int64_t column, const BlockSums& out) {
+// The sums of the products of a block of x with eight rows.
+template <int kBits, class Outs>
+HWY_INLINE Sums block_sums(const Outs& outs, int64_t block, const int16_t* x) {
   const I32 d;
   const I16 d16;
-  const EightOuts outs(weight, column);
-  const int64_t ins = rows.blocks * kCodesBlock;
-  hn::Vec<F32> sums[kFewRows];
-  for (int64_t row = 0; row < rows.rows; ++row) sums[row] = hn::Zero(F32());
+  const auto first = hn::BitCast(d, hn::LoadU(d16, x)), second = hn::BitCast(d, hn::LoadU(d16, x + kPairs));
+  Sums each[kLanes];
+  HWY_UNROLL(8)
+  for (int64_t i = 0; i < kLanes; ++i) {
+    const uint8_t* const w = outs.codes(i) + block * kBlockBytes<kBits>;
+    each[i] = hn::Add(pair_sums(d, hn::BitCast(d, codes_at<kBits>(w, 0)), first),
+                      pair_sums(d, hn::BitCast(d, codes_at<kBits>(w, 1)), second));
+  }
+  return across(each);
+}
+
+// kCount: how many rows, which keeps the sum of a single one in a register; 0: rows.rows.
+template <int kBits, int64_t kCount, class Outs>
+HWY_INLINE void few_rows(const CodedRows& rows, const CodedOuts& weight, const Outs& outs, const BlockSums& out) {
+  const int64_t count = kCount > 0 ? kCount : rows.rows;
+  hn::Vec<F32> sums[kCount > 0 ? kCount : kFewRows];
+  for (int64_t row = 0; row < count; ++row) sums[row] = hn::Zero(F32());
   auto scales = hn::Zero(F32());
   int64_t left = 0;  // blocks with these scales
   for (int64_t block = 0; block < rows.blocks; ++block) {
     if (left == 0) scales = outs.scale(block / weight.shared), left = weight.shared;
     --left;
-    if (block % kLineBlocks<kBits> == 0) outs.prefetch(block * kBlockBytes<kBits> + kLanes * weight.row_bytes);
-    for (int64_t row = 0; row < rows.rows; ++row) {
-      const int16_t* x = rows.codes + row * ins + block * kCodesBlock;
-      const auto first = hn::BitCast(d, hn::LoadU(d16, x)), second = hn::BitCast(d, hn::LoadU(d16, x + kPairs));
-      Sums each[kLanes];
-      HWY_UNROLL(8)
-      for (int64_t i = 0; i < kLanes; ++i) {
-        const uint8_t* const w = outs.codes[i] + block * kBlockBytes<kBits>;
-        each[i] = hn::Add(pair_sums(d, hn::BitCast(d, codes_at<kBits>(w, 0)), first),
-                          pair_sums(d, hn::BitCast(d, codes_at<kBits>(w, 1)), second));
-      }
-      sums[row] = add_scaled(sums[row], across(each), rows.scales[row * rows.blocks + block], scales);
+    outs.prefetch(block * kBlockBytes<kBits>);
+    for (int64_t row = 0; row < count; ++row) {
+      const int64_t at = row * rows.blocks + block;
+      const auto sum = block_sums<kBits>(outs, block, rows.codes + at * kCodesBlock);
+      sums[row] = add_scaled(sums[row], sum, rows.scales[at], scales);
     }
   }
-  for (int64_t row = 0; row < rows.rows; ++row) hn::StoreU(sums[row], F32(), out.sums + row * out.stride);
+  for (int64_t row = 0; row < count; ++row) hn::StoreU(sums[row], F32(), out.sums + row * out.stride);
+}
+
+template <int kBits>
+void few(const CodedRows& rows, const CodedOuts& weight, int64_t column, const BlockSums& out) {
+  with_outs(weight, column, [&](const auto& outs) {
+    rows.rows == 1 ? few_rows<kBits, 1>(rows, weight, outs, out) : few_rows<kBits, 0>(rows, weight, outs, out);
+  });
 }
 
 HWY_INLINE void store_two(Sums low, Sums high, int32_t* first, int32_t* fifth) {
@@ -148,13 +176,13 @@ HWY_INLINE void store_two(Sums low, Sums high, int32_t* first, int32_t* fifth) {
 }
 
 // Half a block of eight columns, eight pairs of codes each: pair j of column i goes to to[j * kTileCols + i].
-template <int kBits>
-HWY_INLINE void pack_half(const EightOuts& outs, int64_t block, int half, int32_t* to) {
+template <int kBits, class Outs>
+HWY_INLINE void pack_half(const Outs& outs, int64_t block, int half, int32_t* to) {
   const I32 d;
   const hn::Repartition<int64_t, I32> wide;
   Sums in[kLanes], pairs[kLanes];
   for (int64_t i = 0; i < kLanes; ++i)
-    in[i] = hn::BitCast(d, codes_at<kBits>(outs.codes[i] + block * kBlockBytes<kBits>, half));
+    in[i] = hn::BitCast(d, codes_at<kBits>(outs.codes(i) + block * kBlockBytes<kBits>, half));
   for (int64_t i = 0; i < kLanes; i += 2) {
     pairs[i] = hn::InterleaveLower(d, in[i], in[i + 1]);
     pairs[i + 1] = hn::InterleaveUpper(d, in[i], in[i + 1]);
@@ -170,18 +198,24 @@ HWY_INLINE void pack_half(const EightOuts& outs, int64_t block, int half, int32_
   }
 }
 
-// Blocks [first, last) of the tile from `column` on.
+// Blocks [first, last) of eight columns of a tile.
+template <int kBits, class Outs>
+HWY_INLINE void pack_outs(const Outs& outs, int64_t shared, int64_t first, int64_t last, const PackedPiece& to) {
+  for (int64_t block = first; block < last; ++block) {
+    const int64_t at = block - first;
+    hn::StoreU(outs.scale(block / shared), F32(), to.scales + at * kTileCols);
+    for (int half = 0; half < 2; ++half)
+      pack_half<kBits>(outs, block, half, to.pairs + (at * kPairs + half * kLanes) * kTileCols);
+  }
+}
+
+// Blocks [first, last) of the tile from `column` on; columns after the last repeat it.
 template <int kBits>
 void pack(const CodedOuts& weight, int64_t column, int64_t first, int64_t last, const PackedPiece& piece) {
-  for (int64_t i = 0; i < kTileCols; i += kLanes) {
-    const EightOuts outs(weight, column + i);
-    for (int64_t block = first; block < last; ++block) {
-      const int64_t at = block - first;
-      hn::StoreU(outs.scale(block / weight.shared), F32(), piece.scales + at * kTileCols + i);
-      for (int half = 0; half < 2; ++half)
-        pack_half<kBits>(outs, block, half, piece.pairs + (at * kPairs + half * kLanes) * kTileCols + i);
-    }
-  }
+  for (int64_t i = 0; i < kTileCols; i += kLanes)
+    with_outs(weight, std::min(column + i, weight.outs - 1), [&](const auto& outs) {
+      pack_outs<kBits>(outs, weight.shared, first, last, {piece.pairs + i, piece.scales + i});
+    });
 }
 
 using Tile = hn::CappedTag<int32_t, 16>;
