@@ -106,8 +106,8 @@ TEST_P(Int8Blocks, IsNearTheProductWithTheDecodedWeight) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Int8Blocks,
                          ::testing::Values(LayerSize{1, 32, 1}, LayerSize{1, 96, 9}, LayerSize{3, 128, 70},
-                                           LayerSize{4, 768, 40}, LayerSize{5, 384, 33}, LayerSize{13, 1152, 37},
-                                           LayerSize{253, 64, 34}));
+                                           LayerSize{4, 768, 40}, LayerSize{5, 384, 33}, LayerSize{24, 64, 33},
+                                           LayerSize{13, 1152, 37}, LayerSize{253, 64, 34}));
 
 // Each of 32 codes of x is 127 or less, and so are those of w: the formula with whole numbers.
 TEST(Int8BlocksFormula, SumsTheProductsOfCodesInEachBlock) {

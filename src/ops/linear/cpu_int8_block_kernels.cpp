@@ -159,126 +159,123 @@ HWY_INLINE void few_rows(const CodedRows& rows, const CodedOuts& weight, const O
       sums[row] = add_scaled(sums[row], sum, rows.scales[at], scales);
     }
   }
-  for (int64_t row = 0; row < count; ++row) hn::StoreU(sums[row], F32(), out.sums + row * out.stride);
+  for (int64_t row = 0; row < count; ++row) hn::StoreU(sums[row], F32(), out.sums + row * out.row_step);
 }
 
 template <int kBits>
 void few(const CodedRows& rows, const CodedOuts& weight, int64_t column, const BlockSums& out) {
-  with_outs(weight, column, [&](const auto& outs) {
-    rows.rows == 1 ? few_rows<kBits, 1>(rows, weight, outs, out) : few_rows<kBits, 0>(rows, weight, outs, out);
-  });
-}
-
-HWY_INLINE void store_two(Sums low, Sums high, int32_t* first, int32_t* fifth) {
-  const I32 d;
-  hn::StoreU(hn::ConcatLowerLower(d, high, low), d, first);
-  hn::StoreU(hn::ConcatUpperUpper(d, high, low), d, fifth);
-}
-
-// Half a block of eight columns, eight pairs of codes each: pair j of column i goes to to[j * kTileCols + i].
-template <int kBits, class Outs>
-HWY_INLINE void pack_half(const Outs& outs, int64_t block, int half, int32_t* to) {
-  const I32 d;
-  const hn::Repartition<int64_t, I32> wide;
-  Sums in[kLanes], pairs[kLanes];
-  for (int64_t i = 0; i < kLanes; ++i)
-    in[i] = hn::BitCast(d, codes_at<kBits>(outs.codes(i) + block * kBlockBytes<kBits>, half));
-  for (int64_t i = 0; i < kLanes; i += 2) {
-    pairs[i] = hn::InterleaveLower(d, in[i], in[i + 1]);
-    pairs[i + 1] = hn::InterleaveUpper(d, in[i], in[i + 1]);
-  }
-  for (int64_t part = 0; part < 2; ++part) {
-    const auto a = hn::BitCast(wide, pairs[part]), b = hn::BitCast(wide, pairs[part + 2]);
-    const auto e = hn::BitCast(wide, pairs[part + 4]), f = hn::BitCast(wide, pairs[part + 6]);
-    int32_t* const at = to + 2 * part * kTileCols;
-    store_two(hn::BitCast(d, hn::InterleaveLower(wide, a, b)), hn::BitCast(d, hn::InterleaveLower(wide, e, f)), at,
-              at + 4 * kTileCols);
-    store_two(hn::BitCast(d, hn::InterleaveUpper(wide, a, b)), hn::BitCast(d, hn::InterleaveUpper(wide, e, f)),
-              at + kTileCols, at + 5 * kTileCols);
-  }
-}
-
-// Blocks [first, last) of eight columns of a tile.
-template <int kBits, class Outs>
-HWY_INLINE void pack_outs(const Outs& outs, int64_t shared, int64_t first, int64_t last, const PackedPiece& to) {
-  for (int64_t block = first; block < last; ++block) {
-    const int64_t at = block - first;
-    hn::StoreU(outs.scale(block / shared), F32(), to.scales + at * kTileCols);
-    for (int half = 0; half < 2; ++half)
-      pack_half<kBits>(outs, block, half, to.pairs + (at * kPairs + half * kLanes) * kTileCols);
-  }
-}
-
-// Blocks [first, last) of the tile from `column` on; columns after the last repeat it.
-template <int kBits>
-void pack(const CodedOuts& weight, int64_t column, int64_t first, int64_t last, const PackedPiece& piece) {
-  for (int64_t i = 0; i < kTileCols; i += kLanes)
-    with_outs(weight, std::min(column + i, weight.outs - 1), [&](const auto& outs) {
-      pack_outs<kBits>(outs, weight.shared, first, last, {piece.pairs + i, piece.scales + i});
+  const int64_t end = std::min(column + kPieceOuts, weight.outs);
+  BlockSums eight = out;
+  for (; column < end; column += kLanes, eight.sums += kLanes)
+    with_outs(weight, column, [&](const auto& outs) {
+      rows.rows == 1 ? few_rows<kBits, 1>(rows, weight, outs, eight) : few_rows<kBits, 0>(rows, weight, outs, eight);
     });
 }
 
-using Tile = hn::CappedTag<int32_t, 16>;
-constexpr auto kVector = static_cast<int64_t>(hn::MaxLanes(Tile()));
-using TileSums = hn::Vec<Tile>[kStripRows][2];
-
-// Adds the products of a pair of codes.
-HWY_INLINE void multiply_pair(const int32_t* a, const int32_t* b, TileSums& sums) {
-  const Tile d;
-  const auto left = hn::Load(d, b), right = hn::Load(d, b + kVector);
-  HWY_UNROLL(4)
-  for (int i = 0; i < kStripRows; ++i) {
-    const auto factor = hn::Set(d, a[i]);
-    sums[i][0] = hn::Add(sums[i][0], pair_sums(d, factor, left));
-    sums[i][1] = hn::Add(sums[i][1], pair_sums(d, factor, right));
+// Blocks [first, last) of kPieceOuts columns from `column` on as 16-bit numbers, a row of kPieceBlocks blocks for each;
+// columns after the last repeat it.
+template <int kBits>
+void widen(const CodedOuts& weight, int64_t column, int64_t first, int64_t last, int16_t* to) {
+  const I16 d;
+  for (int64_t i = 0; i < kPieceOuts; ++i, to += kPieceBlocks * kCodesBlock) {
+    const uint8_t* const codes = weight.codes + std::min(column + i, weight.outs - 1) * weight.row_bytes;
+    for (int64_t block = first; block < last; ++block) {
+      const uint8_t* const from = codes + block * kBlockBytes<kBits>;
+      hn::Store(codes_at<kBits>(from, 0), d, to + (block - first) * kCodesBlock);
+      hn::Store(codes_at<kBits>(from, 1), d, to + (block - first) * kCodesBlock + kPairs);
+    }
   }
 }
 
-// A block of a strip and two vectors of columns.
-HWY_INLINE void multiply_block(const int32_t* a, const float* a_scales, const int32_t* b, const float* b_scales,
-                               float* sums) {
+using Tile = hn::CappedTag<int32_t, kTileRows>;
+constexpr auto kVector = static_cast<int64_t>(hn::MaxLanes(Tile()));
+constexpr int kVectors = static_cast<int>(kTileRows / kVector);
+constexpr int kOuts = 8 / kVectors;  // columns whose sums are in registers
+// Of the rows in the first kUsed vectors of a tile.
+template <int kUsed>
+using TileSums = hn::Vec<Tile>[kOuts][kUsed];
+
+// Keeps a sum in its register: GCC would add up products of several pairs first, for which there are not enough.
+HWY_INLINE void settle(hn::Vec<Tile>& sum) { asm("" : "+v"(sum.raw)); }
+
+// Adds the products of a pair of codes: those of the rows at `rows`, and of the columns from `outs` on.
+template <int kUsed>
+HWY_INLINE void multiply_pair(const int32_t* rows, const int16_t* outs, TileSums<kUsed>& sums) {
+  const Tile d;
+  hn::Vec<Tile> x[kUsed];
+  for (int v = 0; v < kUsed; ++v) x[v] = hn::Load(d, rows + v * kVector);
+  HWY_UNROLL(8)
+  for (int i = 0; i < kOuts; ++i) {
+    int32_t pair;
+    std::memcpy(&pair, outs + i * kPieceBlocks * kCodesBlock, sizeof(pair));
+    const auto factor = hn::Set(d, pair);
+    for (int v = 0; v < kUsed; ++v) {
+      sums[i][v] = hn::Add(sums[i][v], pair_sums(d, factor, x[v]));
+      settle(sums[i][v]);
+    }
+  }
+}
+
+// Scales of a block: of the rows of a tile, and where those of the columns are.
+struct BlockScales {
+  const float* rows = nullptr;
+  const float* outs[kOuts] = {};
+};
+
+// Adds a block of kOuts columns and a tile to their f32 sums.
+template <int kUsed>
+HWY_INLINE void multiply_block(const int32_t* rows, const int16_t* outs, const BlockScales& scales, int64_t scale,
+                               const BlockSums& to) {
   const Tile d;
   const hn::RebindToFloat<Tile> df;
-  TileSums each;
-  HWY_UNROLL(4)
-  for (int i = 0; i < kStripRows; ++i) each[i][0] = each[i][1] = hn::Zero(d);
-  // Two at a time: GCC copies every sum at the end of an iteration.
-  for (int64_t pair = 0; pair < kPairs; pair += 2, a += 2 * kStripRows, b += 2 * kTileCols) {
-    multiply_pair(a, b, each);
-    multiply_pair(a + kStripRows, b + kTileCols, each);
+  TileSums<kUsed> each;
+  HWY_UNROLL(8)
+  for (int i = 0; i < kOuts; ++i)
+    for (int v = 0; v < kUsed; ++v) each[i][v] = hn::Zero(d);
+  // Two at a time: GCC copies some sums at the end of an iteration.
+  for (int64_t pair = 0; pair < kPairs; pair += 2, rows += 2 * kTileRows, outs += 4) {
+    multiply_pair<kUsed>(rows, outs, each);
+    multiply_pair<kUsed>(rows + kTileRows, outs + 2, each);
   }
-  const auto left = hn::Load(df, b_scales), right = hn::Load(df, b_scales + kVector);
-  HWY_UNROLL(4)
-  for (int i = 0; i < kStripRows; ++i) {
-    float* const to = sums + i * kTileCols;
-    const auto scale = hn::Set(df, a_scales[i]);
-    hn::Store(hn::MulAdd(hn::ConvertTo(df, each[i][0]), hn::Mul(scale, left), hn::Load(df, to)), df, to);
-    hn::Store(hn::MulAdd(hn::ConvertTo(df, each[i][1]), hn::Mul(scale, right), hn::Load(df, to + kVector)), df,
-              to + kVector);
-  }
+  HWY_UNROLL(8)
+  for (int i = 0; i < kOuts; ++i)
+    for (int v = 0; v < kUsed; ++v) {
+      float* const at = to.sums + i * to.column_step + v * kVector;
+      const auto both = hn::Mul(hn::Load(df, scales.rows + v * kVector), hn::Set(df, scales.outs[i][scale]));
+      hn::Store(hn::MulAdd(hn::ConvertTo(df, each[i][v]), both, hn::Load(df, at)), df, at);
+    }
 }
 
-void multiply_strip(const CodedRows& rows, int64_t strip, int64_t first, int64_t last, const PackedPiece& piece,
-                    float* sums) {
-  const auto* const codes = reinterpret_cast<const int32_t*>(rows.codes) + strip * rows.blocks * kPairs * kStripRows;
-  const float* const scales = rows.scales + strip * rows.blocks * kStripRows;
-  for (int64_t col = 0; col < kTileCols; col += 2 * kVector)
-    for (int64_t block = first; block < last; ++block)
-      multiply_block(codes + block * kPairs * kStripRows, scales + block * kStripRows,
-                     piece.pairs + (block - first) * kPairs * kTileCols + col,
-                     piece.scales + (block - first) * kTileCols + col, sums + col);
+// Blocks [first, last) of kPieceOuts columns and a tile; `piece`: these blocks of the columns.
+template <int kUsed>
+void multiply_tile(const CodedRows& rows, int64_t tile, const CodedOuts& weight, int64_t column, int64_t first,
+                   int64_t last, const int16_t* piece, const BlockSums& out) {
+  const auto* const codes = reinterpret_cast<const int32_t*>(rows.codes) + tile * rows.blocks * kPairs * kTileRows;
+  const float* const row_scales = rows.scales + tile * rows.blocks * kTileRows;
+  for (int64_t i = 0; i < kPieceOuts; i += kOuts) {
+    BlockScales scales;
+    for (int64_t out = 0; out < kOuts; ++out)
+      scales.outs[out] = weight.scales + std::min(column + i + out, weight.outs - 1) * weight.row_scales;
+    const BlockSums sums{out.sums + tile * kTileRows + i * out.column_step, out.row_step, out.column_step};
+    for (int64_t block = first; block < last; ++block) {
+      scales.rows = row_scales + block * kTileRows;
+      multiply_block<kUsed>(codes + block * kPairs * kTileRows,
+                            piece + (i * kPieceBlocks + block - first) * kCodesBlock, scales, block / weight.shared,
+                            sums);
+    }
+  }
 }
 
 template <int kBits>
-void tile(const CodedRows& rows, const CodedOuts& weight, int64_t column, const PackedPiece& piece,
-          const BlockSums& out) {
-  const int64_t strips = (rows.rows + kStripRows - 1) / kStripRows;
-  std::fill_n(out.sums, strips * kStripRows * kTileCols, 0.0f);
+void many(const CodedRows& rows, const CodedOuts& weight, int64_t column, int16_t* piece, const BlockSums& out) {
+  std::fill_n(out.sums, kPieceOuts * out.column_step, 0.0f);
   for (int64_t first = 0; first < rows.blocks; first += kPieceBlocks) {
     const int64_t last = std::min(rows.blocks, first + kPieceBlocks);
-    pack<kBits>(weight, column, first, last, piece);
-    for (int64_t strip = 0; strip < strips; ++strip)
-      multiply_strip(rows, strip, first, last, piece, out.sums + strip * kStripRows * kTileCols);
+    widen<kBits>(weight, column, first, last, piece);
+    for (int64_t tile = 0; tile * kTileRows < rows.rows; ++tile) {
+      const bool whole = rows.rows - tile * kTileRows > kVector;
+      (whole ? multiply_tile<kVectors> : multiply_tile<1>)(rows, tile, weight, column, first, last, piece, out);
+    }
   }
 }
 
@@ -317,19 +314,46 @@ void encode_few(const T* x, int64_t first, int64_t count, const CodedRows& rows)
     }
 }
 
+HWY_INLINE void store_two(Sums low, Sums high, int32_t* first, int32_t* fifth) {
+  const I32 d;
+  hn::StoreU(hn::ConcatLowerLower(d, high, low), d, first);
+  hn::StoreU(hn::ConcatUpperUpper(d, high, low), d, fifth);
+}
+
+// Eight pairs of codes of eight rows, which are kCodesBlock apart: pair j of row i goes to to[j * kTileRows + i].
+HWY_INLINE void turn(const int16_t* from, int32_t* to) {
+  const I32 d;
+  const hn::Repartition<int64_t, I32> wide;
+  Sums pairs[kLanes];
+  for (int64_t i = 0; i < kLanes; i += 2) {
+    const auto a = hn::BitCast(d, hn::LoadU(I16(), from + i * kCodesBlock));
+    const auto b = hn::BitCast(d, hn::LoadU(I16(), from + (i + 1) * kCodesBlock));
+    pairs[i] = hn::InterleaveLower(d, a, b);
+    pairs[i + 1] = hn::InterleaveUpper(d, a, b);
+  }
+  for (int64_t part = 0; part < 2; ++part) {
+    const auto a = hn::BitCast(wide, pairs[part]), b = hn::BitCast(wide, pairs[part + 2]);
+    const auto e = hn::BitCast(wide, pairs[part + 4]), f = hn::BitCast(wide, pairs[part + 6]);
+    int32_t* const at = to + 2 * part * kTileRows;
+    store_two(hn::BitCast(d, hn::InterleaveLower(wide, a, b)), hn::BitCast(d, hn::InterleaveLower(wide, e, f)), at,
+              at + 4 * kTileRows);
+    store_two(hn::BitCast(d, hn::InterleaveUpper(wide, a, b)), hn::BitCast(d, hn::InterleaveUpper(wide, e, f)),
+              at + kTileRows, at + 5 * kTileRows);
+  }
+}
+
 template <int kBits, typename T>
-void encode_strip(const T* x, int64_t first, int64_t count, const CodedRows& rows) {
-  const int64_t at = first / kStripRows * rows.blocks;
-  alignas(32) int16_t codes[kStripRows][kCodesBlock] = {};
+void encode_tile(const T* x, int64_t first, int64_t count, const CodedRows& rows) {
+  const int64_t at = first / kTileRows * rows.blocks;
+  alignas(32) int16_t codes[kTileRows][kCodesBlock] = {};
   for (int64_t block = 0; block < rows.blocks; ++block) {
-    auto* const to = reinterpret_cast<int32_t*>(rows.codes) + (at + block) * kPairs * kStripRows;
-    float* const scales = rows.scales + (at + block) * kStripRows;
-    for (int64_t i = 0; i < kStripRows; ++i)
+    auto* const to = reinterpret_cast<int32_t*>(rows.codes) + (at + block) * kPairs * kTileRows;
+    float* const scales = rows.scales + (at + block) * kTileRows;
+    for (int64_t i = 0; i < kTileRows; ++i)
       scales[i] =
           i < count ? encode_block<kBits>(x + ((first + i) * rows.blocks + block) * kCodesBlock, codes[i]) : 0.0f;
-    for (int64_t i = 0; i < kStripRows; ++i)
-      for (int64_t pair = 0; pair < kPairs; ++pair)
-        std::memcpy(to + pair * kStripRows + i, codes[i] + 2 * pair, sizeof(int32_t));
+    for (int64_t i = 0; i < kTileRows; i += kLanes)
+      for (int64_t pair = 0; pair < kPairs; pair += kLanes) turn(codes[i] + 2 * pair, to + pair * kTileRows + i);
   }
 }
 
@@ -338,13 +362,13 @@ void encode(const void* x, DType dtype, int64_t first, int64_t count, const Code
   with_float(dtype, [&](auto type) {
     const auto* const from = static_cast<const decltype(type)*>(x);
     if (rows.few()) return encode_few<kBits>(from, first, count, rows);
-    encode_strip<kBits>(from, first, count, rows);
+    encode_tile<kBits>(from, first, count, rows);
   });
 }
 
 template <int kBits>
 Int8BlockKernels of_bits() {
-  return {encode<kBits>, few<kBits>, tile<kBits>};
+  return {encode<kBits>, few<kBits>, many<kBits>};
 }
 Int8BlockKernels kernels_of(int bits) { return bits == 8 ? of_bits<8>() : of_bits<4>(); }
 

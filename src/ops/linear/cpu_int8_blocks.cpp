@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "ops/cast/convert.h"
 #include "ops/cpu/int8_codes.h"
 #include "ops/cpu/scratch.h"
 #include "ops/linear/int8_block_kernels.h"
@@ -45,24 +46,26 @@ std::string refusal_of(const KernelSpec& spec) {
   return {};
 }
 
-template <typename T>
-void finish_row(const RowProduct& product, int64_t row, int64_t column, int64_t count, const float* sums) {
-  T* const y = static_cast<T*>(product.y) + row * product.outs;
-  const T* const residual = static_cast<const T*>(product.residual) + (product.residual ? row * product.outs : 0);
-  for (int64_t i = 0; i < count; ++i) {
-    float value = sums[i];
-    if (product.bias) value += product.bias[column + i];
-    if (product.residual) value += static_cast<float>(residual[column + i]);
-    y[column + i] = static_cast<T>(value);
+// y = sums [+ bias] [+ residual] for some columns of a row; `sums`: of these columns.
+void finish_row(const RowProduct& product, DType dtype, int64_t row, int64_t column, int64_t count, float* sums) {
+  if (product.bias)
+    for (int64_t i = 0; i < count; ++i) sums[i] += product.bias[column + i];
+  const int64_t at = row * product.outs + column;
+  if (product.residual) {
+    float residual[kPieceOuts];
+    convert_floats(behind(product.residual, at, dtype), dtype, residual, DType::f32, count);
+    for (int64_t i = 0; i < count; ++i) sums[i] += residual[i];
   }
+  convert_floats(sums, DType::f32, const_cast<std::byte*>(behind(product.y, at, dtype)), dtype, count);
 }
 
-// y = sums [+ bias] [+ residual] for some columns of all rows.
+// The same for some columns of all rows.
 void finish(const RowProduct& product, DType dtype, int64_t column, int64_t count, const BlockSums& from) {
-  with_float(dtype, [&](auto type) {
-    for (int64_t row = 0; row < product.rows; ++row)
-      finish_row<decltype(type)>(product, row, column, count, from.sums + row * from.stride);
-  });
+  for (int64_t row = 0; row < product.rows; ++row) {
+    float sums[kPieceOuts];
+    for (int64_t i = 0; i < count; ++i) sums[i] = from.sums[row * from.row_step + i * from.column_step];
+    finish_row(product, dtype, row, column, count, sums);
+  }
 }
 
 CodedOuts outs_of(const CodedMatrix& weight, int64_t outs, int64_t ins) {
@@ -79,23 +82,21 @@ CodedOuts outs_of(const CodedMatrix& weight, int64_t outs, int64_t ins) {
 void multiply(const Int8BlocksPlan& plan, const RowProduct& product, const CodedRows& rows, const CodedOuts& weight,
               int64_t begin, int64_t end, std::byte* memory) {
   Carver scratch(memory);
-  PackedPiece piece;
-  piece.pairs = scratch.take<int32_t>(Sizes::piece_bytes() / 4);
-  piece.scales = scratch.take<float>(Sizes::piece_scale_bytes() / 4);
-  const int64_t width = rows.few() ? 8 : kTileCols;
-  const BlockSums sums{scratch.take<float>(0), width};
-  for (int64_t column = begin; column < end; column += width) {
+  auto* const piece = scratch.take<int16_t>(Sizes::piece_bytes() / 2);
+  BlockSums sums{scratch.take<float>(0), kPieceOuts, 1};
+  if (!rows.few()) sums.row_step = 1, sums.column_step = align_up(rows.rows, kTileRows);
+  for (int64_t column = begin; column < end; column += kPieceOuts) {
     if (rows.few())
       plan.kernels.few(rows, weight, column, sums);
     else
-      plan.kernels.tile(rows, weight, column, piece, sums);
-    finish(product, plan.y, column, std::min(width, end - column), sums);
+      plan.kernels.many(rows, weight, column, piece, sums);
+    finish(product, plan.y, column, std::min(kPieceOuts, end - column), sums);
   }
 }
 
-// Codes of all rows of the pass; the threads share the strips.
+// Codes of all rows of the pass; the threads share the tiles.
 void encode(const Int8BlocksPlan& plan, const void* x, const CodedRows& rows) {
-  const int64_t each = rows.few() ? 1 : kStripRows;
+  const int64_t each = rows.few() ? 1 : kTileRows;
   parallel_for((rows.rows + each - 1) / each, rows.few() ? kFewRows : 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t first = begin * each; first < std::min(rows.rows, end * each); first += each)
       plan.kernels.encode(x, plan.x, first, std::min(each, rows.rows - first), rows);
@@ -111,7 +112,7 @@ void run(const KernelCall& call, const Int8BlocksPlan& plan) {
     const CodedRows rows{reinterpret_cast<int16_t*>(scratch), reinterpret_cast<float*>(scratch + sizes.code_bytes()),
                          pass.count, sizes.blocks()};
     encode(plan, row_product(call, plan.rows, pass, 0).x, rows);
-    share_columns(call, kTileCols, [&](size_t i, int64_t begin, int64_t end, int thread) {
+    share_columns(call, kPieceOuts, [&](size_t i, int64_t begin, int64_t end, int thread) {
       const RowProduct product = row_product(call, plan.rows, pass, i);
       const CodedMatrix weight(call.inputs[1 + i].data, plan.storage, product.outs * product.ins);
       multiply(plan, product, rows, outs_of(weight, product.outs, product.ins), begin, end,
@@ -153,7 +154,7 @@ void run_reference(const KernelCall& call, const Int8BlocksPlan& plan) {
           with_float(plan.x, [&](auto type) {
             sum = dot(static_cast<const decltype(type)*>(product.x) + row * product.ins, weight, out, product.ins);
           });
-          with_float(plan.y, [&](auto type) { finish_row<decltype(type)>(product, row, out, 1, &sum); });
+          finish_row(product, plan.y, row, out, 1, &sum);
         }
     });
   }

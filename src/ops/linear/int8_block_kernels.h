@@ -9,7 +9,7 @@
 namespace headroom {
 
 // Codes of rows of x as 16-bit numbers, and a scale for each block of them. A few rows are stored one after the other;
-// otherwise strips of four rows are, each in pairs of codes: [block, pair, row], with scales [block, row].
+// otherwise tiles of 16 rows are, in pairs of codes: [block, pair, row], with scales [block, row].
 struct CodedRows {
   int16_t* codes = nullptr;
   float* scales = nullptr;
@@ -29,26 +29,21 @@ struct CodedOuts {
   int64_t shared = 1;      // blocks of 32 codes for each scale
 };
 
-// The f32 sums of some columns; the first of a row is row * stride behind `sums`.
+// The f32 sums of kPieceOuts columns: that of a row and a column is row * row_step + column * column_step behind
+// `sums`.
 struct BlockSums {
   float* sums = nullptr;
-  int64_t stride = 0;
-};
-
-// Memory of a thread for a tile's weight: codes in pairs [block, pair, column], scales [block, column].
-struct PackedPiece {
-  int32_t* pairs = nullptr;
-  float* scales = nullptr;
+  int64_t row_step = 0, column_step = 0;
 };
 
 struct Int8BlockKernels {
-  // Turns rows [first, first + count) of x, in elements of `dtype`, into codes: the rows of a strip, or a few rows.
-  // Rows of a strip after the last have codes and scales of 0.
+  // Turns rows [first, first + count) of x, in elements of `dtype`, into codes: the rows of a tile, or a few rows. Rows
+  // of a tile after the last have codes and scales of 0.
   void (*encode)(const void* x, DType dtype, int64_t first, int64_t count, const CodedRows& rows) = nullptr;
-  // The sums of at most eight columns from `column` on with all rows, which are few.
+  // The sums of kPieceOuts columns from `column` on with all rows; those after the last column are any numbers.
+  // `piece`: Sizes::piece_bytes() bytes of memory.
   void (*few)(const CodedRows& rows, const CodedOuts& weight, int64_t column, const BlockSums& out) = nullptr;
-  // The sums of a tile of kTileCols columns from `column` on with all strips; those after the last column repeat it.
-  void (*tile)(const CodedRows& rows, const CodedOuts& weight, int64_t column, const PackedPiece& piece,
+  void (*many)(const CodedRows& rows, const CodedOuts& weight, int64_t column, int16_t* piece,
                const BlockSums& out) = nullptr;
 };
 

@@ -25,10 +25,11 @@ inline bool has_int8_blocks(const Storage& storage, int64_t ins) {
 
 namespace int8_blocks {
 
-constexpr int64_t kFewRows = 4;                    // rows that are multiplied with codes as they are stored
-constexpr int64_t kStripRows = 4, kTileCols = 32;  // more rows: those of a packed strip of x, and columns of a tile
-constexpr int64_t kPieceBlocks = 8;                // of a tile's weight, packed together: half of an L1 cache
-constexpr int64_t kPassRows = 240;                 // rows in one pass over the weight
+constexpr int64_t kFewRows = 4;     // rows that are multiplied with codes as they are stored
+constexpr int64_t kTileRows = 16;   // more rows: those of a packed tile of x
+constexpr int64_t kPieceOuts = 32;  // columns, and blocks of 32 codes, of a piece of the weight as 16-bit numbers: half
+constexpr int64_t kPieceBlocks = 8;  // of an L1 cache
+constexpr int64_t kPassRows = 240;   // rows in one pass over the weight
 
 // The scratch of rows of x, and behind it that of each thread.
 struct Sizes {
@@ -36,13 +37,12 @@ struct Sizes {
   int64_t ins = 0;
 
   int64_t blocks() const { return ins / kCodesBlock; }
-  int64_t strips() const { return (rows + kStripRows - 1) / kStripRows; }
-  int64_t code_bytes() const { return align_up(strips() * kStripRows * ins * 2, 64); }
-  int64_t row_bytes() const { return code_bytes() + align_up(strips() * kStripRows * blocks() * 4, 64); }
-  static constexpr int64_t piece_bytes() { return kPieceBlocks * kCodesBlock * kTileCols * 2; }
-  static constexpr int64_t piece_scale_bytes() { return kPieceBlocks * kTileCols * 4; }
-  int64_t sum_bytes() const { return strips() * kStripRows * kTileCols * 4; }
-  int64_t thread_bytes() const { return piece_bytes() + piece_scale_bytes() + sum_bytes(); }
+  int64_t padded_rows() const { return align_up(rows, kTileRows); }
+  int64_t code_bytes() const { return align_up(padded_rows() * ins * 2, 64); }
+  int64_t row_bytes() const { return code_bytes() + align_up(padded_rows() * blocks() * 4, 64); }
+  static constexpr int64_t piece_bytes() { return kPieceOuts * kPieceBlocks * kCodesBlock * 2; }
+  int64_t sum_bytes() const { return padded_rows() * kPieceOuts * 4; }
+  int64_t thread_bytes() const { return piece_bytes() + sum_bytes(); }
   int64_t total_bytes(int64_t threads) const { return row_bytes() + threads * thread_bytes(); }
 };
 
