@@ -31,6 +31,11 @@ std::pair<std::string, std::string> asked_by(const Technique& technique) {
   return {std::string(option.option), std::string(option.value.empty() ? technique.usual : option.value)};
 }
 
+std::string why_pinned(const PlanRequest& request, const PassInfo& info) {
+  const std::string& why = request.techniques.at(std::string(info.name)).why;
+  return why.empty() ? "named by --technique" : why;
+}
+
 int64_t pinned_number(const PlanRequest& request, const PassInfo& info) {
   const std::string said = pin(request, info.name);
   int64_t number = 0;

@@ -166,6 +166,9 @@ inline bool asked_for(const PlanRequest& request, const PassInfo& info) {
   return !said.empty() && said != "off";
 }
 
+// Why a technique is pinned: the reason that its pin gives, or that --technique names it. It has a pin.
+std::string why_pinned(const PlanRequest& request, const PassInfo& info);
+
 // Whether a technique that makes this of the weights is pinned.
 bool weights_are(const PlanRequest& request, WeightForm form);
 

@@ -32,8 +32,7 @@ Told told(const PlanRequest& request, const Candidate& chosen) {
     return {"off",
             "rounds what the backward pass reads: used only when named (--technique compress-activations=int8) "
             "or allowed"};
-  const std::string& why = request.techniques.at(std::string(kCompressActivations.name)).why;
-  return {"int8", why.empty() ? "named by --technique" : why, chosen.without(compress_activations)};
+  return {"int8", why_pinned(request, kCompressActivations), chosen.without(compress_activations)};
 }
 
 }  // namespace

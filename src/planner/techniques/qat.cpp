@@ -51,9 +51,8 @@ void round(Assembly& a, const PlanRequest& request, const Candidate& candidate) 
 Told told(const PlanRequest& request, const Candidate& chosen) {
   if (!chosen[qat].taken())
     return {"off", "rounds the operands of products: used only when named (--technique qat=int8-int4)"};
-  const std::string& why = request.techniques.at(std::string(kQat.name)).why;
   return {.value = kind_of(chosen[qat]),
-          .why = why.empty() ? "named by --technique" : why,
+          .why = why_pinned(request, kQat),
           .without = chosen.without(qat),
           .if_larger = "; weights stay in full, and a layer's rounded copies exist while it runs"};
 }

@@ -47,8 +47,7 @@ void multiply_codes_of_all(Graph& graph, std::span<const RegionId> programs, con
 Told told(const PlanRequest& request, const Candidate& chosen) {
   if (!chosen[quantize_activations].taken())
     return {"off", "rounds activations: used only when named (--technique quantize-activations=int8)"};
-  const std::string& why = request.techniques.at(std::string(kQuantizeActivations.name)).why;
-  return {pin(request, kQuantizeActivations.name), why.empty() ? "named by --technique" : why,
+  return {pin(request, kQuantizeActivations.name), why_pinned(request, kQuantizeActivations),
           chosen.without(quantize_activations)};
 }
 

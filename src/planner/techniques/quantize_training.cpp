@@ -105,8 +105,7 @@ Told told(const PlanRequest& request, const Candidate& chosen) {
   const Setting& setting = chosen[quantize_training];
   if (!setting.taken())
     return {"off", "rounds the weights at every step: used only when named (--technique quantize-training=int8)"};
-  const std::string& why = request.techniques.at(std::string(kQuantizeTraining.name)).why;
-  Told told{text_of(setting), why.empty() ? "named by --technique" : why, chosen.without(quantize_training)};
+  Told told{text_of(setting), why_pinned(request, kQuantizeTraining), chosen.without(quantize_training)};
   if (setting.form != kMixed) return told;
   told.also = "; saves no memory: weights, gradients and states stay as they are";
   if (!measured(request.profile))

@@ -95,9 +95,7 @@ void store_to_read(Graph& graph, std::span<const RegionId> programs, const PlanR
 Told told(const PlanRequest& request, const Candidate& chosen) {
   if (!chosen[quantize_weights].taken())
     return {"off", "rounds the weights: used only when named (--technique quantize-weights=nf4)"};
-  const std::string& why = request.techniques.at(std::string(kQuantizeWeights.name)).why;
-  return {pin(request, kQuantizeWeights.name), why.empty() ? "named by --technique" : why,
-          chosen.without(quantize_weights)};
+  return {pin(request, kQuantizeWeights.name), why_pinned(request, kQuantizeWeights), chosen.without(quantize_weights)};
 }
 
 }  // namespace
