@@ -26,6 +26,8 @@ constexpr std::array<std::string_view, 16> kTensorflow = {
     "tf.data",      "import tensorflow",  "tf.config",  "textgenrnn", "gpt_2_simple",
     "mask_rcnn",    "stellargraph",       "deeplabcut", "autokeras",  "report_tensor_allocations",
     "bfc_allocator"};
+// Toolboxes of PyTorch with a Mask R-CNN of their own.
+constexpr std::string_view kDetectors = "detectron2|ims_per_batch|mmdet|maskrcnn_benchmark|maskrcnn-benchmark";
 constexpr std::array<std::string_view, 8> kJax = {"jaxlib", "jax.",      "pi0_",     "maxtext",
                                                   "t5x",    "alphafold", "levanter", "import jax"};
 
@@ -82,6 +84,16 @@ std::string first_sentence(const std::string& log, Fits fits) {
       if (fits(clause)) found = sentence;
       return !found.empty();
     });
+    return !found.empty();
+  });
+  return found;
+}
+// The same of a sentence as a whole.
+template <typename Fits>
+std::string first_whole_sentence(const std::string& log, Fits fits) {
+  std::string found;
+  each_sentence(log, [&](std::string_view sentence) {
+    if (fits(sentence)) found = sentence;
     return !found.empty();
   });
   return found;
@@ -215,6 +227,12 @@ void take_told(Case& incident) {
     return true;
   };
   if (take(told_of_shared_memory(log), "pytorch-dataloader", "data", "host_shm")) return;
+  // "out of memory ... on my 3070 Ti 8GB": the sentence itself names the device.
+  const auto of_a_card = [&](std::string_view sentence) {
+    return says_ran_out(sentence) && !says_killed(sentence) && any_word(sentence, kHostMemory).empty() &&
+           device_in_words(std::string(sentence)).has_value();
+  };
+  if (take(first_whole_sentence(log, of_a_card), "pytorch-cuda", "unknown", "no_numbers")) return;
   // "GPU内存", and later only "内存": a device's.
   const bool gpu = log.find("gpu内存") != std::string::npos || log.find("gpu 内存") != std::string::npos;
   if (gpu && take(first_sentence(log, says_ran_out), "pytorch-cuda", "unknown", "no_numbers")) return;
@@ -254,9 +272,10 @@ void take_words(Case& incident) {
     else if (bare(message) && message.format == "torch_driver" && !pytorch)
       message.framework = "cuda";  // the driver's error, of whatever program
   if (says(log, kTorch)) return;
+  const bool detectron = !any_word(log, kDetectors).empty();
   for (Message& message : incident.messages) {
     if (!bare(message)) continue;
-    if (says(log, kTensorflow)) message.framework = "tensorflow";
+    if (says(log, kTensorflow) && !detectron) message.framework = "tensorflow";
     if (says(log, kJax)) message.framework = "jax";
     if (named_framework(log, incident.setup_text) == "paddle") message.framework = "paddle";
   }

@@ -20,10 +20,14 @@ constexpr int64_t kRounding = int64_t{32} << 20;
 int64_t beyond_rounding(int64_t bytes) { return bytes < kRounding ? 0 : bytes; }
 
 // A process in a container is listed under another id. The entry that holds what PyTorch reserved plus a context is
-// this process.
+// this process; so is a single one that holds all that is not free, for this process has a context at least.
 std::optional<int64_t> own_entry(const Message& message, const std::optional<int64_t>& reserved) {
   constexpr int64_t kLargestContext = int64_t{2} << 30;
-  if (!reserved) return std::nullopt;
+  if (!reserved) {
+    if (message.other_processes.size() != 1 || !message.free_bytes || !message.capacity_bytes) return std::nullopt;
+    const std::optional<int64_t>& only = message.other_processes.front().bytes;
+    return only && *only + *message.free_bytes >= *message.capacity_bytes - kRounding ? only : std::nullopt;
+  }
   for (const OtherProcess& other : message.other_processes)
     if (other.bytes && *other.bytes >= *reserved - kRounding && *other.bytes <= *reserved + kLargestContext)
       return other.bytes;

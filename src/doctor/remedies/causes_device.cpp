@@ -75,6 +75,12 @@ void neighbours(const CaseView& s, const MessageFigures& f, std::vector<Cause>& 
                       : enough ? 0.6
                                : 0.3});
   }
+  if (!f.reserved && f.process && f.capacity && s.message()->other_processes.size() == 1)
+    causes.push_back({"own_process",
+                      fmt::format("{} of {} are this process's own: process {} is its number outside of its container, "
+                                  "since it holds all that is not free",
+                                  figure(*f.process), figure(*f.capacity), s.message()->other_processes.front().pid),
+                      0.6});
   const int64_t nobodys = f.unattributed.value_or(0);
   if (nobodys >= (int64_t{128} << 20) && f.capacity)
     causes.push_back({"unattributed",

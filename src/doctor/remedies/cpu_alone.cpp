@@ -15,7 +15,8 @@ constexpr std::string_view kNoDevice =
     "cpu|training "
     "on the cpu|train on cpu|train on the cpu|trained on cpu|--device cpu|--device=cpu|device: "
     "cpu|--no_cuda|no_cuda=true|"
-    "use_cpu=true|use_cpu: true|没有gpu|没有显卡|无gpu|无显卡|纯cpu|只用cpu|仅用cpu|用cpu训练|用cpu跑|cpu训练|"
+    "use_cpu=true|use_cpu: true|standard-4 cpu|standard-8 cpu|standard-16 cpu|standard-32 cpu|cpu instance|cpu "
+    "machine|cpu node|cpu server|没有gpu|没有显卡|无gpu|无显卡|纯cpu|只用cpu|仅用cpu|用cpu训练|用cpu跑|cpu训练|"
     "gpuなし|gpuが無|cpuのみ|cpuだけ|cpuで学習|cpuで訓練";
 constexpr std::string_view kWithADevice =
     "using gpu in script?: yes|using gpu in script? yes|using gpu in script?: y$|cuda out of memory";

@@ -15,13 +15,15 @@ constexpr Setting kSettings[] = {
     {"checkpointing",
      {},
      "gradient_checkpointing=true|gradient_checkpointing: true|gradient_checkpointing true|use_gradient_checkpointing|"
-     "gradient_checkpointing_enable()"},
+     "gradient_checkpointing_enable()|--checkpoint-activations|--activation-checkpointing"},
     {"half-inference", "dtype",
      "dtype=torch.float16|dtype=torch.bfloat16|dtype = torch.float16|dtype = torch.bfloat16"},
     {"flash-attention", "flash_attention_2",
      "attn_implementation=\"flash_attention_2\"|flash_attn: fa2|flash_attn fa2"},
     {"qlora", {}, "load_in_4bit=true|load_in_4bit: true|quantization_bit: 4|quantization_bit 4|--load_in_4bit"},
     {"optimizer-8bit", {}, "adamw8bit|adamw_8bit|paged_adamw_8bit|adamw_bnb_8bit|use_8bit_adam|bnb.optim.adam"},
+    {"half-weights", "\"enabled\": true", "--fp16|--bf16"},
+    {"mixed-precision", "\"enabled\": true", "--fp16|--bf16"},
     {"eager", "--enforce-eager", "--enforce-eager|enforce_eager=true"},
 };
 

@@ -35,6 +35,8 @@ int64_t size_behind(const std::string& log, size_t size) {
     characters += (static_cast<unsigned char>(log[at]) & 0xC0) != 0x80 ? 1 : 0;
   }
   if (!figure_at(log, at)) return 0;
+  const size_t behind = std::min(log.find_first_not_of("0123456789", at), log.size());
+  if (behind < log.size() && log[behind] == '/') return 0;  // "a third of it: 1/3"
   const std::string between = log.substr(size, at - size);
   // The number counts something else: "batch size and 8 gpus", "batch_size, learning_rate=0".
   for (const std::string_view word : {"and", "on ", ",", "，", "。", "、", "with", "per", "for", "gpu", "("})
@@ -132,7 +134,8 @@ constexpr std::string_view kLowered =
     "reduc|decreas|lower|smaller|shrink|halv|down to|minimum|i change |i changed |i have changed |i've changed |change "
     "the|changed the|change batch|changed batch|set to "
     "1$|"
-    "降到|降低|降为|下调|调到|调小|调低|调至|改成|改到|改小|改为|减小|减少|减半|设置成|设成|设为|缩小|小さく|下げ|減ら";
+    "调为|调成|降到|降低|降为|下调|调到|调小|调低|调至|改成|改到|改小|改为|减小|减少|减半|设置成|设成|设为|缩小|小さく|"
+    "下げ|減ら";
 constexpr std::string_view kEven =
     "even with|even at|even for|even when|even if|even though|even a batch|even batch|even the batch|就算|即使|哪怕|"
     "即便|都|しても|でも";

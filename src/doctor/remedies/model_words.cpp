@@ -165,7 +165,8 @@ void each_amount(const std::string& text, Each each) {
 
 std::optional<double> device_in_words(const std::string& text) {
   constexpr std::string_view kDevice =
-      "gpu|vram|显存|显卡|顯存|的卡|单卡|3090|4090|2080|3080|4080|3060|4060|1080|v100|a100|h100|a10|l4$|t4$|p100|p40|"
+      "gpu|vram|显存|显卡|顯存|的卡|单卡|3090|4090|2080|3080|4080|3060|4060|1080|3050|3070|2060|2070|1060|1070|1650|"
+      "1660|4070|5060|5070|5080|5090|v100|a100|h100|a10|l4$|t4$|p100|p40|"
       "a6000|"
       "graphics card|video card|card$|colab";
   constexpr std::string_view kHost = " ram|ram$|内存|memory of the host|データ|数据|disk|硬盘|model|模型";

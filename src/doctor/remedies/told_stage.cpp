@@ -52,7 +52,8 @@ constexpr StageWords kStages[] = {
     {ToldStage::building,
      "pip install|pip wheel|compil|cc1plus|cicc|nvcc|ninja|max_jobs|setup.py|from source|build wheel|building wheel|"
      "编译|源码安装|从源码|ビルド|コンパイル",
-     "torch.compile|torch_compile|torchcompile|compiled|--compile|compile=|compile_|model.compile|.compile("},
+     "torch.compile|torch_compile|torchcompile|compiled|--compile|compile=|compile_|model.compile|.compile(|编译后|"
+     "编译之后|编译完|编译好|编译过|after compiling|after recompiling|コンパイル後|コンパイルした後"},
     {ToldStage::prediction,
      "inference|inferenc|infer$|infer.|test.py|测试|segment anything|demucs|spleeter|esmfold|alphafold|colabfold|"
      "识别|trtexec|build engine|build the engine|building the "
@@ -179,8 +180,13 @@ std::vector<std::string_view> failing_sentences(std::string_view log) {
     return find_text(sentence, "file \"") != std::string_view::npos ||
            find_text(sentence, "', '--") != std::string_view::npos;
   };
+  // "... in the evaluation it shows me this error", under a title that says which.
+  constexpr std::string_view kTheSame =
+      "this error|same error|the error|这个错误|该错误|同样的错误|このエラー|同じエラー";
+  const bool titled = ran_out(title_of(log));
   each_sentence(log, [&](std::string_view sentence) {
-    if (!printed(sentence) && ran_out(sentence)) failing.push_back(sentence);
+    const bool the_same = titled && !any_word(sentence, kTheSame).empty();
+    if (!printed(sentence) && (the_same || ran_out(sentence))) failing.push_back(sentence);
     return failing.size() >= kMost;
   });
   return failing;

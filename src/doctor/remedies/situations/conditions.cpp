@@ -58,8 +58,11 @@ bool names_texts(const CaseView& view) {
 }
 
 bool speaks_of_texts(const CaseView& view) {
-  constexpr std::string_view kTuning = "finetun|fine-tun|fine tun|微调|ファインチューニング|ファインチューン|qlora",
-                             kImages = "image|resnet|yolo|conv2d|diffusion|diffusers|video|图|画像|動画";
+  constexpr std::string_view
+      kTuning = "finetun|fine-tun|fine tun|微调|ファインチューニング|ファインチューン|qlora",
+      kImages =
+          "image|resnet|yolo|conv2d|diffusion|diffusers|video|coco|detector|detection|groundingdino|"
+          "segmentation|图|画像|動画";
   return names_texts(view) || (!view.log_says(kTuning).empty() && view.log_says(kImages).empty());
 }
 
@@ -68,7 +71,8 @@ bool speaks_of_diffusion(const CaseView& view) {
       "stablediffusion|stable diffusion|stable-diffusion|diffusionpipeline|ldm/modules|ldm\\modules|diffusers|img2img|"
       "txt2img|text-to-image|image-to-image|controlnet|sdxl|animatediff|motion_module|comfyui|euler a|cfg scale|"
       "ksampler|sd1.5|sd "
-      "1.5|dreambooth|cogvideo|hunyuanvideo|wan2.|flux.1|flux-dev|ltx-video|automatic1111|a1111|text2image|lowvram|"
+      "1.5|dreambooth|cogvideo|hunyuanvideo|wan2.|flux.1|flux-dev|ltx-video|automatic1111|auto1111|a1111|tiled "
+      "diffusion|tiled vae|multidiffusion|text2image|lowvram|"
       "medvram|fooocus|novram";
   return !view.log_says(kWords).empty() || !view.setup_says(kWords).empty();
 }

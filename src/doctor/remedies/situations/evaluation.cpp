@@ -53,8 +53,25 @@ Evidence evaluation_of_opennmt(const CaseView& view) {
   if (told.weight > 0) told.weight = 0.95;
   return told;
 }
+// Whole programs that compute without gradients by themselves, some of them without PyTorch.
+constexpr std::string_view kWithoutGradients =
+    "ctranslate2|faster-whisper|faster_whisper|whisper-fast|cuda failed with error|comfyui|in comfy|webui|web "
+    "ui|automatic1111|a1111|invokeai|fooocus|sdnext|sd.next|swarmui|lowvram|medvram|novram|llama.cpp|ollama|koboldcpp";
+// Functions and scripts of it.
+constexpr std::string_view kFunctions =
+    "in validate|in evaluate|in validation|in eval_|in val_|in test_|validate(|evaluate(";
+constexpr std::string_view kScripts =
+    "/test.py|/eval.py|/evaluate.py|/inference.py|/infer.py|/demo.py|/predict.py|/sample.py|"
+    "\"test.py|\"eval.py|\"evaluate.py|\"inference.py|\"infer.py|\"demo.py|\"predict.py|\"detect.py";
+// "trying to test your model ... soon after starting training": by the sentence that failed it trains.
+bool only_speaks_of_tests(const CaseView& view) {
+  return !view.log_says("trying to test|to test using|want to test").empty() &&
+         view.story().task == ToldTask::training && view.story().at(ToldStage::evaluation).empty() &&
+         view.log_says(kFunctions).empty() && view.log_says(kScripts).empty();
+}
 bool own_evaluation(const CaseView& view) {
-  if (!view.log_says(kOpenNmt).empty()) return false;
+  if (!view.log_says(kOpenNmt).empty() || !view.log_says(kWithoutGradients).empty()) return false;
+  if (only_speaks_of_tests(view)) return false;
   if (!view.log_says(kLibraries).empty() && view.message() && view.message()->frames.empty()) return false;
   if (!on_device(view) || view.serving() || with_a_trainer(view)) return false;
   return own_loop(view.job().system) &&
@@ -189,11 +206,7 @@ constexpr Situation kSituations[] = {
      "outside of torch.no_grad() every layer keeps its inputs for a backward pass that never comes; model.eval() does "
      "not change that",
      own_evaluation,
-     {{log, 0.78, kStageOfPrediction},
-      {log, 0.88, "in validate|in evaluate|in validation|in eval_|in val_|in test_|validate(|evaluate("},
-      {log, 0.84,
-       "/test.py|/eval.py|/evaluate.py|/inference.py|/infer.py|/demo.py|/predict.py|/sample.py|"
-       "\"test.py|\"eval.py|\"evaluate.py|\"inference.py|\"infer.py|\"demo.py|\"predict.py|\"detect.py"}},
+     {{log, 0.78, kStageOfPrediction}, {log, 0.88, kFunctions}, {log, 0.84, kScripts}},
      {{"no-grad", "with torch.no_grad(): around evaluation and prediction (or torch.inference_mode())"},
       {"input-size"},
       {"eval-batch", "a smaller batch for evaluation: DataLoader(..., batch_size=1)"},

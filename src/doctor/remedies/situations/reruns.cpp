@@ -9,8 +9,16 @@ using enum Sign::In;
 
 bool pytorch_on_device(const CaseView& view) { return on_device(view) && view.reinforcement_library().empty(); }
 bool trained_on_several(const CaseView& view) { return training_on_device(view) && !view.serving(); }
+constexpr std::string_view kResumes =
+    "when resuming|after resuming|resumed model|resume training|resuming training|loading the checkpoint|loading a "
+    "checkpoint|继续训练|恢复训练|断点续训";
 bool predicting(const CaseView& view) {
   return predicting_on_device(view) && !view.training() && !speaks_of_diffusion(view);
+}
+
+// What a checkpoint left behind is in this process.
+bool of_an_earlier_run(const CaseView& view) {
+  return pytorch_on_device(view) && view.story().at(ToldStage::resuming).empty() && view.log_says(kResumes).empty();
 }
 
 constexpr std::string_view kRunAgain =
@@ -121,7 +129,7 @@ constexpr Situation kSituations[] = {
       {"detach-history", "results as numbers: .item(), .detach().cpu(); no list of models or losses"}}},
     {"held_by_a_dead_run",
      "a process that nvidia-smi does not list, or an earlier run of yours, still holds the device",
-     pytorch_on_device,
+     of_an_earlier_run,
      {{log, 0.86, kOfTheDead}, {log, 0.8, kSharedMachine}},
      {{"end-other-processes",
        "fuser -v /dev/nvidia*, ps aux | grep python: end what is left of earlier runs (kill -9 PID), or another GPU: "
