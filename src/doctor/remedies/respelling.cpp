@@ -64,7 +64,8 @@ void spell_for_windows(const CaseView& view, Findings& findings) {
 void name_the_inputs(const CaseView& view, Findings& findings) {
   constexpr std::string_view kTexts = ", shorter texts", kGeneral = "smaller inputs: a lower resolution";
   constexpr std::string_view kPoints =
-      "point cloud|pointcloud|point-cloud|superpoint|lidar|pointnet|point_cloud|点云|点群";
+      "point cloud|pointcloud|point-cloud|superpoint|lidar|pointnet|point_cloud|pointtransformer|point "
+      "transformer|pointconv|点云|点群";
   const bool points = !any_word(view.incident().log_text, kPoints).empty();
   constexpr std::string_view kAnyInput = "a smaller input: image size, number of frames, length";
   const bool texts = names_texts(view) && !speaks_of_images(view);
@@ -95,6 +96,36 @@ void name_the_workers(const CaseView& view, Findings& findings) {
     if (remedy.name == "fewer-workers" && remedy.set == kNone)
       replace_set(remedy, fmt::format("DataLoader(..., num_workers={}{}), or 0", workers / 4,
                                       prefetches ? ", prefetch_factor=2" : ""));
+}
+
+// Without worker processes, as the post's own toolbox spells it.
+void name_the_workers_option(const CaseView& view, Findings& findings) {
+  struct Toolbox {
+    std::string_view words, set;
+  };
+  constexpr Toolbox kToolboxes[] = {
+      {"ultralytics|yolov3|yolov5|yolov7|yolov8|yolov9|yolov10|yolo11|yolo train|training yolo",
+       "--workers 0 (workers=0)"},
+      {"mmdet|mmseg|mmpose|openmmlab", "num_workers=0 (2.x: data.workers_per_gpu=0), persistent_workers=False"},
+      {"detectron2|ims_per_batch", "DATALOADER.NUM_WORKERS 0"}};
+  constexpr std::string_view kGeneral = "DataLoader(..., num_workers=0)";
+  if (view.has_job()) return;
+  for (const Toolbox& toolbox : kToolboxes) {
+    if (view.log_says(toolbox.words).empty()) continue;
+    for (Remedy& remedy : findings.remedies)
+      if (remedy.name == "fewer-workers" && remedy.set.starts_with(kGeneral))
+        replace_set(remedy, std::string(toolbox.set) + remedy.set.substr(kGeneral.size()));
+    return;
+  }
+}
+
+// A model that is quantised already has smaller files of the same kind.
+void name_a_smaller_file(const CaseView& view, Findings& findings) {
+  constexpr std::string_view kLarge = "q8_0|q8 |q6_k", kOffered = "an fp8, NF4 or GGUF model";
+  if (view.log_says(kLarge).empty()) return;
+  for (Remedy& remedy : findings.remedies)
+    if (remedy.name == "quantized-model" && remedy.set.starts_with(kOffered))
+      replace_set(remedy, "a smaller file of the model: Q5_K_S or Q4_K_S, and the text encoder (T5) in fp8 or GGUF");
 }
 
 // llama.cpp behind its Python package, which takes arguments, not options.
@@ -160,10 +191,11 @@ std::optional<BatchOption> batch_option(const std::string& log) {
 
 // Half of what the post's own option says, instead of code that the post may not have.
 void name_the_batch_option(const CaseView& view, Findings& findings) {
-  constexpr std::string_view kGeneral[] = {"DataLoader(..., batch_size=", "model.fit(..., batch_size=",
-                                           "a smaller batch_size: ", "a smaller batch: half of it",
-                                           "half of batch= (--batch-size)"};
-  if (view.has_job() || !unknown_program(view)) return;
+  constexpr std::string_view kGeneral[] = {
+      "DataLoader(..., batch_size=", "model.fit(..., batch_size=",    "a smaller batch_size: ",
+      "a smaller batch: half of it", "half of batch= (--batch-size)", "\"train_micro_batch_size_per_gpu\": <half>"};
+  const bool by_deepspeed = view.job().system == System::deepspeed;  // the script's own options
+  if (view.has_job() || !(unknown_program(view) || by_deepspeed)) return;
   const std::optional<BatchOption> option = batch_option(view.incident().log_text);
   if (!option || option->rows < 2) return;
   for (Remedy& remedy : findings.remedies) {
@@ -196,6 +228,8 @@ void respell(const CaseView& view, Findings& findings) {
   name_the_batch_option(view, findings);
   name_the_inputs(view, findings);
   name_the_workers(view, findings);
+  name_the_workers_option(view, findings);
+  name_a_smaller_file(view, findings);
   leave_out_what_is_passed(view, findings);
   spell_for_llama_cpp_in_python(view, findings);
   spell_for_tensorflow_1(view, findings);

@@ -41,6 +41,15 @@ bool of_any_framework(const CaseView& view) {
 bool of_another_framework(const CaseView& view) { return view.foreign_framework(); }
 bool with_tensorflow(const CaseView& view) { return view.foreign_framework() && view.framework() == "tensorflow"; }
 bool with_jax(const CaseView& view) { return view.foreign_framework() && view.framework() == "jax"; }
+// TensorFlow reads the data of a program of JAX, and takes the device as if it computed there.
+bool any_on_device(const CaseView& view) { return view.pool() == Pool::device && !view.has_job(); }
+Evidence jax_beside_tensorflow(const CaseView& view) {
+  const std::string& log = view.incident().log_text;
+  const std::string_view jax = any_word(log, "jax$|jaxlib|jax.|flax"),
+                         tensorflow = any_word(log, "tensorflow|tf$|tfds|tf.data");
+  if (jax.empty() || tensorflow.empty() || !any_word(log, "torch|maxtext").empty()) return {};
+  return {0.93, fmt::format("`{}` and `{}` in the log", jax, tensorflow)};
+}
 bool disguised(const CaseView& view) {
   return on_device(view) && (view.framework() == "cublas" || view.framework() == "cudnn");
 }
@@ -351,6 +360,33 @@ constexpr Situation kSituations[] = {
       {"input-size", "smaller images: IMAGE_MIN_DIM = 512, IMAGE_MAX_DIM = 512 (multiples of 64)"},
       {"smaller-model",
        "BACKBONE = \"resnet50\", fewer regions: TRAIN_ROIS_PER_IMAGE = 100, to predict DETECTION_MAX_INSTANCES = 50"}}},
+    {"jax_beside_tensorflow",
+     "TensorFlow only reads the data there, and takes nearly the whole device at its start all the same, before or "
+     "beside JAX",
+     any_on_device,
+     {},
+     {{"grow-on-demand",
+       "tf.config.set_visible_devices([], \"GPU\") right after the import: TensorFlow stays off the GPU"},
+      {"own-allocator", "JAX: XLA_PYTHON_CLIENT_PREALLOCATE=false, or XLA_PYTHON_CLIENT_MEM_FRACTION=0.5"},
+      {"end-other-processes", "nvidia-smi: another program, or an earlier run, may hold the device"}},
+     jax_beside_tensorflow},
+    {"metrics_that_keep_state",
+     "a metric object keeps what every batch gave it (counts, or all predictions) until it is reset",
+     any_on_device,
+     {{log, 0.93, "torchmetric|torchmetrics|metriccollection|pytorch_lightning.metrics|pl.metrics|lightning.metrics"}},
+     {{"detach-history",
+       "metric.reset() at the end of every epoch, of validation and test too; update(), not a list of its results"},
+      {"eval-accumulation",
+       "states of lists on the host: Metric(compute_on_cpu=True); predictions detached: metric.update(p.detach(), y)"},
+      {"micro-batch"}}},
+    {"replay_on_the_device",
+     "a replay memory on the device grows until it is full: its size x that of an observation",
+     any_on_device,
+     {{log, 0.86, "replay buffer|replay memory|replay_buffer|replaybuffer|replaymemory|replay_memory|经验回放"}},
+     {{"detach-history",
+       "the replay memory on the host: observations as uint8 arrays, .detach().cpu(); only a sampled batch to the GPU"},
+      {"find-sample", "a smaller replay memory: a tenth of its size, each observation once"},
+      {"micro-batch"}}},
     {"jax_preallocates",
      "JAX takes three quarters of the device at its start, whatever it needs",
      with_jax,

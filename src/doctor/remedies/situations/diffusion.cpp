@@ -175,6 +175,16 @@ constexpr Situation kSituations[] = {
        "VAE)"},
       {"quantized-model", "an fp8, NF4 or GGUF model where it is a large one (FLUX, Wan, Qwen-Image)"},
       {"micro-batch"}}},
+    {"tiles_of_an_interface",
+     "Tiled Diffusion works on several tiles of the latent at once, and Tiled VAE chooses its tiles by the free memory "
+     "that it sees",
+     of_an_interface,
+     {{log, 0.86, "tiled diffusion|tilled diffusion|tiled vae|multidiffusion"}},
+     {{"input-size",
+       "Tiled VAE: encoder tile size 1024, decoder tile size 128 (64 on 6 GB); Tiled Diffusion: latent tile batch size "
+       "1"},
+      {"low-vram", "--medvram (--lowvram under 6 GB), and --xformers or --opt-sdp-attention"},
+      {"half-inference", "Fast Decoder and Fast Encoder on, no --no-half (--no-half-vae doubles the decoder)"}}},
     {"diffusion_training",
      "a diffusion model trains: what the UNet keeps for its backward pass, and Adam's states",
      trained_by_diffusers,

@@ -105,6 +105,9 @@ Evidence tensors_on_the_cpu(const CaseView& view) {
 bool trains_on_the_cpu(const CaseView& view) {
   return host_ran_out(view) && !view.has_job() && view.story().task != ToldTask::prediction;
 }
+bool predicts_on_the_cpu(const CaseView& view) {
+  return host_ran_out(view) && !view.has_job() && view.story().task == ToldTask::prediction && speaks_of_images(view);
+}
 Evidence without_a_device(const CaseView& view) {
   const std::string_view told = cpu_alone(view.incident().log_text);
   return told.empty() ? Evidence{} : Evidence{0.78, fmt::format("`{}` in the log", told)};
@@ -133,6 +136,10 @@ bool shared_by_nccl(const CaseView& view) {
   return shared_memory_ran_out(view) && view.message() && view.message()->framework == "nccl";
 }
 
+constexpr std::string_view kReplays =
+    "replay buffer|replay memory|replay_buffer|replaybuffer|replaymemory|replay_memory|replay_size|replay size|"
+    "experience replay|经验回放|回放池|リプレイバッファ|リプレイメモリ";
+constexpr std::string_view kScenes = "nerfstudio|ns-train|nerfacto|splatfacto";
 constexpr std::string_view kDelays = "more host memory (RAM), or swap: while it grows, they only delay the end";
 constexpr std::string_view kContainer =
     "docker|container|kubernetes|kubectl|podman|singularity|/dev/shm|shm-size|ipc=host|容器";
@@ -141,6 +148,25 @@ constexpr std::string_view kSharedMemory =
     "--shm-size=16g)";
 
 constexpr Situation kSituations[] = {
+    {"replay_of_a_learner",
+     "the replay memory holds every observation until it is full: its size x that of an observation, and twice that "
+     "where the next one is stored beside it",
+     host_ran_out,
+     {{either, 0.93, kReplays}},
+     {{"lean-load",
+       "a smaller replay memory: a tenth of its size (--replay_size, buffer_size, memory_size); images as uint8, each "
+       "once (optimize_memory_usage=True)"},
+      {"host-memory", "more host memory (RAM), or swap: it is read by chance, a part at a time"},
+      {"more-swap", "the replay memory in a file: np.memmap, or episodes on the disk of which some are read"}}},
+    {"images_of_a_scene",
+     "all photographs of a scene are read and kept in host memory before the first step",
+     host_ran_out,
+     {{either, 0.93, kScenes}},
+     {{"find-sample",
+       "fewer photographs: every second or tenth of them; nerfacto: --pipeline.datamanager.train-num-images-to-sample-"
+       "from 200 --pipeline.datamanager.train-num-times-to-repeat-images 500"},
+      {"input-size", "smaller photographs: nerfstudio-data --downscale-factor 4"},
+      {"host-memory"}}},
     {"tensors_on_the_cpu",
      "the program computes on the CPU, so its tensors are in host memory: batch and input size decide",
      host_ran_out,
@@ -155,6 +181,14 @@ constexpr Situation kSituations[] = {
      {},
      {{"micro-batch", "a smaller batch_size: half of it (in training with twice the accumulation)"},
       {"input-size"},
+      {"host-memory"}},
+     without_a_device},
+    {"predicts_on_the_cpu",
+     "the program computes on the CPU: a whole image, and what every layer makes of it, are in host memory at once",
+     predicts_on_the_cpu,
+     {},
+     {{"input-size", "the image in overlapping tiles, one at a time, and the results put together; or a smaller image"},
+      {"micro-batch", "one image at a time: batch_size=1"},
       {"host-memory"}},
      without_a_device},
     {"one_tensor_on_the_host",
@@ -243,8 +277,8 @@ constexpr Situation kSituations[] = {
      {},
      {{"detach-history",
        "results reduced or written batch by batch: masks as run lengths, classes instead of scores, lists emptied"},
-      {"fewer-workers", "fewer workers in the validation's loader: num_workers=0"},
-      {"host-memory"}},
+      {"host-memory", "more host memory (RAM), or the evaluation over several processes: --num-gpus 4 (torchrun)"},
+      {"fewer-workers", "fewer workers in the validation's loader: num_workers=0"}},
      told_evaluation_on_the_host},
     {"workers_of_nnunet",
      "nnU-Net augments in many processes, each with its own copy of what it loads: one was ended for lack of host "
@@ -344,9 +378,16 @@ constexpr Situation kSituations[] = {
     {"images_kept_in_memory",
      "the loader keeps every decoded image in host memory",
      host_ran_out,
-     {{either, 0.9,
+     {{log, 0.92,
+       "caching images|caching the images|cache the images|cache the dataset|caches the dataset|caching the dataset|"
+       "ram caching|caching in ram|cache in ram|cached in ram|disable caching|--cache"},
+      {either, 0.9,
        "cache=true|--cache ram|cache='ram'|cache=\"ram\"|cache: true|cache: ram|--cache-images|cache_images"}},
-     {{"lean-load", "cache=False, or cache=\"disk\" (YOLO: without --cache)"}, {"fewer-workers"}, {"host-memory"}}},
+     {{"lean-load",
+       "without --cache (cache=False), also in the script that starts it: YOLO caches nothing unless it is told to; "
+       "or cache=\"disk\""},
+      {"fewer-workers"},
+      {"host-memory"}}},
     {"copies_of_every_worker",
      "every loader process touches the objects of the data set, and so copies them page by page: lists of Python "
      "objects "

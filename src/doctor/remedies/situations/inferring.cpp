@@ -154,14 +154,15 @@ Evidence worked_before_an_upgrade(const CaseView& view) {
   const std::string_view upgrade = any_word(
       log,
       "升级后|升级到|升级之后|升级了|更新后|更新之后|after upgrading|after i upgraded|after the upgrade|after updating|"
-      "after i updated|after the update|since the update|since upgrading|since i updated|after an update|"
+      "after i updated|after the update|since the update|since upgrading|since i updated|now switched to|switched to "
+      "version|after switching to|after an update|"
       "アップデート後|アップデートしたら|更新したら|バージョンアップ");
   const std::string_view before = any_word(
       log,
       "升级之前|升级前|更新之前|更新前|旧版本|之前版本|以前的版本|before the upgrade|before upgrading|before the "
       "update|"
       "before updating|older version|old version|previous version|worked fine|worked well|used to work|worked before|"
-      "was working|以前は|前のバージョン");
+      "was working|without any problem|correctly processed previously|以前は|前のバージョン");
   if (upgrade.empty() || before.empty()) return {};
   return {0.94, fmt::format("`{}` and `{}` in the log", upgrade, before)};
 }

@@ -40,8 +40,19 @@ Evidence after_epochs(const CaseView& view) {
 }
 Evidence after_first_steps(const CaseView& view) {
   const std::string_view told = told_after_epochs(view.incident().log_text);
-  if (told.empty() || !only_first_steps(told)) return {};
+  if (told.empty() || !only_first_steps(told) || !told_growing(view.incident().log_text).empty()) return {};
   return {0.78, fmt::format("`{}` in the log", told)};
+}
+// Detectors train on images of many sizes unless told otherwise; toolboxes with own situations are left to those.
+Evidence detector_that_grows(const CaseView& view) {
+  constexpr std::string_view kDetectors =
+      "detr|groundingdino|grounding dino|faster rcnn|faster r-cnn|faster-rcnn|"
+      "multi-scale|multiscale|coco$|object detect";
+  constexpr std::string_view kOthers = "mmdet|yolo|detectron|caption|segmentation fault";
+  const std::string& log = view.incident().log_text;
+  const std::string_view word = any_word(log, kDetectors), grows = told_growing(log);
+  if (word.empty() || grows.empty() || !any_word(log, kOthers).empty() || speaks_of_prediction(view)) return {};
+  return {0.9, fmt::format("`{}` and `{}` in the log", word, grows)};
 }
 // What the batch does not change.
 Evidence fails_with_the_smallest_batch(const CaseView& view) {
@@ -136,6 +147,16 @@ constexpr Situation kSituations[] = {
        "or longer samples came: start with the longest one, leave out or cut what is far longer than the rest"},
       {"measure"}},
      growing_by_the_post},
+    {"images_of_changing_size",
+     "a detector trains on images of many sizes: the peak rises as larger ones come together, and the allocator's "
+     "segments of the smaller ones do not fit them",
+     unknown_training,
+     {},
+     {{"expandable-segments"},
+      {"input-size", "a smaller largest side: data_aug_max_size, MAX_SIZE_TRAIN, the last of the scales"},
+      {"micro-batch"},
+      {"empty-cache", "torch.cuda.empty_cache() between training and evaluation, not in each step"}},
+     detector_that_grows},
     {"failed_after_whole_epochs",
      "whole epochs or many steps went well, by the post, which does not say that memory grew meanwhile: a larger input "
      "came, the validation between the epochs wants more than a step, or something is kept from step to step",

@@ -1,4 +1,6 @@
 // Reinforcement learning on language models: training, reference model and a rollout server share the devices.
+#include <fmt/format.h>
+
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
 
@@ -31,6 +33,17 @@ bool with_trl(const CaseView& view) {
          !view.log_says("grpo|ppo|rloo|online_dpo|online dpo|use_vllm").empty();
 }
 
+// ms-swift's own options of a rollout on the devices of the training.
+constexpr std::string_view kBySwift =
+    "swift rlhf|ms-swift|megatron rlhf|offload_model|--offload_optimizer|vllm_mode colocate|--sleep_level";
+Evidence colocated_by_swift(const CaseView& view) {
+  if (view.log_says("grpo").empty() || view.log_says("colocat").empty()) return {};
+  const std::string_view word = view.log_says(kBySwift);
+  return word.empty() ? Evidence{} : Evidence{0.92, fmt::format("GRPO and `{}` in the log", word)};
+}
+bool rollout_beside_a_training(const CaseView& view) {
+  return on_device(view) && view.reinforcement_library().empty() && view.log_says("grpo_trainer.py|trl/").empty();
+}
 bool by_trl(const CaseView& view) { return with_trl(view) && !cache_too_small(view); }
 bool rollout_by_verl(const CaseView& view) { return by_verl(view) && !cache_too_small(view); }
 
@@ -49,6 +62,17 @@ constexpr Situation kSituations[] = {
      {{"gpu-memory-utilization", "vllm_gpu_memory_utilization=0.3 (TRL), vllm_enable_sleep_mode=True"},
       {"max-model-len", "vllm_max_model_len=2048 (TRL): prompt and completion"},
       {"micro-batch"}}},
+    {"rollout_by_swift",
+     "the rollout's vLLM shares the devices with the training: when it wakes, weights, states and long answers of the "
+     "training may still be there",
+     rollout_beside_a_training,
+     {},
+     {{"gpu-memory-utilization",
+       "--vllm_gpu_memory_utilization 0.4 --sleep_level 1 --offload_model true --offload_optimizer true"},
+      {"sequence-length", "--max_length and --max_completion_length <half>: long answers fill both sides"},
+      {"tensor-parallel", "--vllm_tensor_parallel_size 2, or a rollout of its own: --vllm_mode server"},
+      {"micro-batch", "--per_device_train_batch_size 1 (Megatron: --micro_batch_size 1)"}},
+     colocated_by_swift},
     {"cache_beside_a_training",
      "the training's weights count as the server's own use, and its share leaves nothing for the KV cache",
      with_trl,

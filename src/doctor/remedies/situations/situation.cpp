@@ -313,7 +313,8 @@ void take(const CaseView& view, const Situation& situation, const Advice& advice
   const bool chosen = view.incident().estimate || view.incident().quoted;
   if (words.empty() || (!known->changes.empty() && chosen)) return;
   known->set = words;
-  constexpr std::string_view kOfImages = "image|resolution|crop|pixel|frame|photo|--img|patch|tile|scale|width";
+  constexpr std::string_view kOfImages =
+      "image|resolution|crop|pixel|frame|photo|--img|patch|tile|scale|width|size_train";
   if (advice.technique == "input-size" && any_word(without_words(known->set, "frames_per_step"), kOfImages).empty())
     known->effect = "shorter inputs: less is seen at once";
   if (advice.technique == "sequence-length" && !any_word(known->set, "utterance").empty())
