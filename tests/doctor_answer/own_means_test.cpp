@@ -38,6 +38,21 @@ TEST(OwnMeans, MetricsKeepTheirState) {
   expect_on(text, "1 metric.reset()");
 }
 
+TEST(OwnMeans, AListOfPackagesHasNoMetrics) {
+  expect_none_of(
+      first_screen("Memory keeps growing until CUDA out of memory, in training\ntorch 2.1\ntorchmetrics==1.2.0"),
+      {"metric.reset()"});
+}
+
+TEST(OwnMeans, AMachineOfItsKindOnlyWithoutAGpu) {
+  expect_none_of(first_screen("out of memory in training on one GPU; on a CPU machine it works"), {"MEMORY host"});
+}
+
+TEST(OwnMeans, ACacheOfKeysIsNoCacheOfImages) {
+  expect_none_of(first_screen("./llama-server -m m.gguf --cache-type-k q8_0\nKilled, my machine has 16 GB RAM"),
+                 {"without --cache"});
+}
+
 TEST(OwnMeans, TensorflowBesideJaxStaysOffTheDevice) {
   const std::string text = first_screen(
       "My JAX training reads its data by tfds and ends with RESOURCE_EXHAUSTED: Out of memory while trying to allocate "

@@ -15,9 +15,11 @@ constexpr std::string_view kNoDevice =
     "cpu|training "
     "on the cpu|train on cpu|train on the cpu|trained on cpu|--device cpu|--device=cpu|device: "
     "cpu|--no_cuda|no_cuda=true|"
-    "use_cpu=true|use_cpu: true|standard-4 cpu|standard-8 cpu|standard-16 cpu|standard-32 cpu|cpu instance|cpu "
-    "machine|cpu node|cpu server|没有gpu|没有显卡|无gpu|无显卡|纯cpu|只用cpu|仅用cpu|用cpu训练|用cpu跑|cpu训练|"
+    "use_cpu=true|use_cpu: true|没有gpu|没有显卡|无gpu|无显卡|纯cpu|只用cpu|仅用cpu|用cpu训练|用cpu跑|cpu训练|"
     "gpuなし|gpuが無|cpuのみ|cpuだけ|cpuで学習|cpuで訓練";
+// A machine by its kind, in a post without a GPU.
+constexpr std::string_view kMachines =
+    "standard-4 cpu|standard-8 cpu|standard-16 cpu|standard-32 cpu|cpu instance|cpu machine|cpu node|cpu server";
 constexpr std::string_view kWithADevice =
     "using gpu in script?: yes|using gpu in script? yes|using gpu in script?: y$|cuda out of memory";
 
@@ -34,7 +36,8 @@ std::string_view printed_without(std::string_view log) {
 
 std::string_view cpu_alone(std::string_view log) {
   if (!any_word(log, kWithADevice).empty()) return {};
-  const std::string_view told = affirmed_word(log, kNoDevice);
+  std::string_view told = affirmed_word(log, kNoDevice);
+  if (told.empty() && any_word(log, "gpu|cuda|vram|显存").empty()) told = affirmed_word(log, kMachines);
   return told.empty() ? printed_without(log) : told;
 }
 

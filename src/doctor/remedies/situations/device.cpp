@@ -9,6 +9,8 @@
 #include "doctor/remedies/program_words.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
+#include "doctor/remedies/told_growth.h"
+#include "doctor/remedies/told_stage.h"
 #include "doctor/remedies/tried.h"
 
 namespace headroom::doctor {
@@ -49,6 +51,17 @@ Evidence jax_beside_tensorflow(const CaseView& view) {
                          tensorflow = any_word(log, "tensorflow|tf$|tfds|tf.data");
   if (jax.empty() || tensorflow.empty() || !any_word(log, "torch|maxtext").empty()) return {};
   return {0.93, fmt::format("`{}` and `{}` in the log", jax, tensorflow)};
+}
+// Beside memory that grows; a list of packages shows nothing.
+Evidence metrics_that_grow(const CaseView& view) {
+  constexpr std::string_view kPackages =
+      "torchmetrics==|torchmetrics: |torchmetrics-|torchmetrics 0|torchmetrics 1|torchmetrics  ";
+  constexpr std::string_view kMetrics =
+      "torchmetric|metriccollection|pytorch_lightning.metrics|pl.metrics|lightning.metrics";
+  const std::string log = without_words(view.incident().log_text, kPackages);
+  const std::string_view metric = any_word(log, kMetrics), grows = told_growing(log);
+  if (metric.empty() || (grows.empty() && told_after_epochs(log).empty())) return {};
+  return {0.93, "memory that grows, and `" + std::string(metric) + "` in the log"};
 }
 bool disguised(const CaseView& view) {
   return on_device(view) && (view.framework() == "cublas" || view.framework() == "cudnn");
@@ -373,12 +386,13 @@ constexpr Situation kSituations[] = {
     {"metrics_that_keep_state",
      "a metric object keeps what every batch gave it (counts, or all predictions) until it is reset",
      any_on_device,
-     {{log, 0.93, "torchmetric|torchmetrics|metriccollection|pytorch_lightning.metrics|pl.metrics|lightning.metrics"}},
+     {},
      {{"detach-history",
        "metric.reset() at the end of every epoch, of validation and test too; update(), not a list of its results"},
       {"eval-accumulation",
        "states of lists on the host: Metric(compute_on_cpu=True); predictions detached: metric.update(p.detach(), y)"},
-      {"micro-batch"}}},
+      {"micro-batch"}},
+     metrics_that_grow},
     {"replay_on_the_device",
      "a replay memory on the device grows until it is full: its size x that of an observation",
      any_on_device,

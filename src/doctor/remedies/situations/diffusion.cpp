@@ -179,7 +179,7 @@ constexpr Situation kSituations[] = {
      "Tiled Diffusion works on several tiles of the latent at once, and Tiled VAE chooses its tiles by the free memory "
      "that it sees",
      of_an_interface,
-     {{log, 0.86, "tiled diffusion|tilled diffusion|tiled vae|multidiffusion"}},
+     {{log, 0.86, "tiled diffusion|tilled diffusion|tiled vae"}},
      {{"input-size",
        "Tiled VAE: encoder tile size 1024, decoder tile size 128 (64 on 6 GB); Tiled Diffusion: latent tile batch size "
        "1"},

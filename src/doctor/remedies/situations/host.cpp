@@ -380,7 +380,7 @@ constexpr Situation kSituations[] = {
      host_ran_out,
      {{log, 0.92,
        "caching images|caching the images|cache the images|cache the dataset|caches the dataset|caching the dataset|"
-       "ram caching|caching in ram|cache in ram|cached in ram|disable caching|--cache"},
+       "ram caching|caching in ram|cache in ram|cached in ram|disable caching|--cache |--cache\n|--cache`|--cache=ram"},
       {either, 0.9,
        "cache=true|--cache ram|cache='ram'|cache=\"ram\"|cache: true|cache: ram|--cache-images|cache_images"}},
      {{"lean-load",
