@@ -38,6 +38,22 @@ TEST(OwnMeans, MetricsKeepTheirState) {
   expect_on(text, "1 metric.reset()");
 }
 
+TEST(OwnMeans, ADeviceThatIsHardlyUsed) {
+  for (const char* post : {"CUDA out of memory in training, although the GPU memory usage is low on my 80GB card",
+                           "训练报错 CUDA out of memory，可是显存占用很低，四张80G的卡"})
+    expect_on(first_screen(post), "1 nvidia-smi while it fails");
+  expect_none_of(first_screen("CUDA out of memory in training, the GPU memory is full"), {"while it fails"});
+}
+
+TEST(OwnMeans, SamplesThatWaitInPinnedMemory) {
+  const std::string text = first_screen(
+      "2021-03-02 10:00:00.1: E tensorflow/stream_executor/cuda/cuda_driver.cc:868] failed to alloc 8589934592 bytes "
+      "on host: CUDA_ERROR_OUT_OF_MEMORY: out of memory\nW cuda_host_allocator.h:44] could not allocate pinned host "
+      "memory of size: 8589934592");
+  expect_on(text, "1 fewer samples that wait");
+  expect_none_of(text, {"low_cpu_mem_usage"});
+}
+
 TEST(OwnMeans, AListOfPackagesHasNoMetrics) {
   expect_none_of(
       first_screen("Memory keeps growing until CUDA out of memory, in training\ntorch 2.1\ntorchmetrics==1.2.0"),

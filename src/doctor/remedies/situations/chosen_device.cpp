@@ -57,6 +57,23 @@ Evidence more_than_before(const CaseView& view) {
   return more.empty() ? Evidence{} : Evidence{0.83, fmt::format("`{}` in the log", more)};
 }
 
+// A device that is hardly used, by the post, and a message without figures: another one may have been full.
+Evidence little_is_used(const CaseView& view) {
+  constexpr std::string_view kLittle =
+      "占用却很低|占用很低|占用不高|占用率很低|占用却不高|显存还有很多|显存还剩很多|显存还很多|显存充足|"
+      "usage is low|usage is very low|usage stays low|barely used|hardly used|mostly free|mostly empty|almost empty|"
+      "plenty of memory|plenty of vram|plenty of gpu memory|plenty of free|lots of free memory|使用量は少な|空きがあ";
+  constexpr std::string_view kOfADevice = "gpu|vram|显存|cuda|card$|memory|メモリ|占用";
+  const MessageFigures& f = view.figures();
+  if (f.free || f.capacity || f.allocated) return {};
+  std::string_view little;
+  each_sentence(beginning(view), [&](std::string_view sentence) {
+    if (!any_word(sentence, kOfADevice).empty()) little = affirmed_word(sentence, kLittle);
+    return !little.empty();
+  });
+  return little.empty() ? Evidence{} : Evidence{0.86, fmt::format("`{}` in the post", little)};
+}
+
 constexpr Situation kSituations[] = {
     {"another_device_than_meant",
      "by the post the program uses another device than the one that was meant: a choice in code comes too late once "
@@ -70,6 +87,17 @@ constexpr Situation kSituations[] = {
        "torch.cuda.set_device(<number>) before anything else, torch.load(..., map_location=\"cpu\"): else a context or "
        "a checkpoint lies on the first GPU"}},
      another_than_meant},
+    {"little_of_the_device_is_used",
+     "by the post the device is hardly used: the process may be on another one, all processes on the first, or the "
+     "peak too short to be seen",
+     any_device,
+     {},
+     {{"end-other-processes",
+       "nvidia-smi while it fails (watch -n 0.2): which GPU is full? Then export CUDA_VISIBLE_DEVICES=<free ones>, "
+       "such "
+       "as 0,1,2,3, before the launcher (DeepSpeed: --include localhost:0,1)"},
+      {"micro-batch"}},
+     little_is_used},
     {"data_parallel_by_itself",
      "the program sees several devices and divides each batch among them by DataParallel, which gathers all on the "
      "first",

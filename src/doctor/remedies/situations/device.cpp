@@ -43,6 +43,7 @@ bool of_any_framework(const CaseView& view) {
 bool of_another_framework(const CaseView& view) { return view.foreign_framework(); }
 bool with_tensorflow(const CaseView& view) { return view.foreign_framework() && view.framework() == "tensorflow"; }
 bool with_jax(const CaseView& view) { return view.foreign_framework() && view.framework() == "jax"; }
+bool any_framework(const CaseView& view) { return !view.has_job(); }
 // TensorFlow reads the data of a program of JAX, and takes the device as if it computed there.
 bool any_on_device(const CaseView& view) { return view.pool() == Pool::device && !view.has_job(); }
 Evidence jax_beside_tensorflow(const CaseView& view) {
@@ -373,6 +374,16 @@ constexpr Situation kSituations[] = {
       {"input-size", "smaller images: IMAGE_MIN_DIM = 512, IMAGE_MAX_DIM = 512 (multiples of 64)"},
       {"smaller-model",
        "BACKBONE = \"resnet50\", fewer regions: TRAIN_ROIS_PER_IMAGE = 100, to predict DETECTION_MAX_INSTANCES = 50"}}},
+    {"pinned_memory_of_tensorflow",
+     "TensorFlow pins host memory for what waits on its way to the device: samples of shuffle and prefetch buffers, "
+     "and whole batches",
+     any_framework,
+     {{log, 0.9, "could not allocate pinned host memory|bytes on host: cuda_error_out_of_memory"}},
+     {{"lean-load",
+       "fewer samples that wait: a smaller shuffle buffer (buffer_size, capacity, num_samples), prefetch(1), fewer "
+       "parallel calls"},
+      {"micro-batch", "a smaller batch: half of it"},
+      {"host-memory"}}},
     {"jax_beside_tensorflow",
      "TensorFlow only reads the data there, and takes nearly the whole device at its start all the same, before or "
      "beside JAX",
