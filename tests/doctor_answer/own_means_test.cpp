@@ -54,6 +54,12 @@ TEST(OwnMeans, SamplesThatWaitInPinnedMemory) {
   expect_none_of(text, {"low_cpu_mem_usage"});
 }
 
+TEST(OwnMeans, AModelThatWorksIsOnlyComparedWith) {
+  const char* served = "vllm serve my/vision-11b on one A100 80GB: CUDA out of memory. ";
+  expect_none_of(first_screen(std::string(served) + "The same command with llava-1.5-7b works fine."), {"to one size"});
+  expect_on(first_screen("CUDA out of memory with llava-1.5-7b in inference of one image"), "to one size");
+}
+
 TEST(OwnMeans, AListOfPackagesHasNoMetrics) {
   expect_none_of(
       first_screen("Memory keeps growing until CUDA out of memory, in training\ntorch 2.1\ntorchmetrics==1.2.0"),

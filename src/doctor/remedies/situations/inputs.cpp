@@ -144,10 +144,22 @@ bool not_of_a_pipeline(const CaseView& view) {
 }
 // Families that bring every image to one size.
 constexpr std::string_view kOfOneSize = "glm-4v|glm4v|cogvlm|paligemma|llava-1.5|llava-v1.5";
-bool of_one_size(const CaseView& view) {
-  return !view.log_says(kOfOneSize).empty() || !view.setup_says(kOfOneSize).empty();
+// The model of the post; one that "works fine" is only compared with.
+Evidence model_of_one_size(const CaseView& view) {
+  constexpr std::string_view kWorks = "works|worked|is fine|runs fine|no problem|没问题|正常|問題な";
+  constexpr double kNamed = 0.84;
+  if (const std::string_view word = view.setup_says(kOfOneSize); !word.empty())
+    return {kNamed, fmt::format("`{}` in the configuration", word)};
+  if (view.log_says(kOfOneSize).empty()) return {};
+  std::string_view word;
+  each_sentence(view.incident().log_text, [&](std::string_view sentence) {
+    const bool compared = !affirmed_word(sentence, kWorks).empty() && told_out_of_memory(sentence).empty();
+    if (!compared) word = any_word(sentence, kOfOneSize);
+    return !word.empty();
+  });
+  return word.empty() ? Evidence{} : Evidence{kNamed, fmt::format("`{}` in the log", word)};
 }
-bool images_of_one_size(const CaseView& view) { return on_device(view) && of_one_size(view); }
+bool of_one_size(const CaseView& view) { return model_of_one_size(view).weight > 0; }
 bool training_on_pixels(const CaseView& view) { return training_on_device(view) && !of_one_size(view); }
 bool predicting_only(const CaseView& view) {
   return predicting_on_device(view) && !view.training() && !of_one_size(view);
@@ -306,11 +318,12 @@ constexpr Situation kSituations[] = {
       {"no-grad", "with torch.no_grad(): around it"}}},
     {"images_of_one_size",
      "weights in 16 bits, and as many tokens for every image: this model brings each to one size, whatever its pixels",
-     images_of_one_size,
-     {{either, 0.84, kOfOneSize}},
+     on_device,
+     {},
      {{"quantized-model", "weights in 4 or 8 bits (transformers: load_in_4bit=True; xinference: --quantization 4-bit)"},
       {"input-size", "fewer images at a time, one in a request; a shorter history"},
-      {"half-inference", "16 bits in from_pretrained: torch_dtype=torch.bfloat16", {}, System::unknown, "xinference"}}},
+      {"half-inference", "16 bits in from_pretrained: torch_dtype=torch.bfloat16", {}, System::unknown, "xinference"}},
+     model_of_one_size},
     {"pixels_of_a_vision_language_model",
      "every image becomes as many tokens as it has pixels for: a large photograph is thousands of them",
      training_on_pixels,
