@@ -10,6 +10,7 @@
 #include "engine/serving.h"
 #include "formats/safetensors_writer.h"
 #include "planner/techniques/lora.h"
+#include "small_server.h"
 #include "tiny_generation.h"
 #include "weights/adapter.h"
 #include "weights/adapter_files.h"
@@ -19,23 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMemory = int64_t{1} << 28;
-
-InferenceOptions served_options(const fs::path& model) {
-  InferenceOptions options;
-  options.model = model;
-  options.machine.memory = kMemory;
-  options.machine.threads = 1;
-  options.machine.profile = "cpu-avx2";
-  return options;
-}
-
 ServingOptions with_slots(int64_t count, int64_t rank) {
-  ServingOptions serving;
-  serving.max_model_len = 40;
-  serving.max_num_seqs = 16;
-  serving.max_num_batched_tokens = 32;
-  serving.block_size = 4;
+  ServingOptions serving = small_sizes();
   if (count > 0) serving.lora.max_loras = count, serving.lora.max_rank = rank;
   return serving;
 }

@@ -7,29 +7,12 @@
 #include "../runtime/tiny_run.h"
 #include "engine/quantize.h"
 #include "engine/serving.h"
+#include "small_server.h"
 
 namespace headroom {
 namespace {
 
-constexpr int64_t kMemory = int64_t{1} << 28, kVocabulary = 258, kWidth = 32;
-
-InferenceOptions served_options(const std::filesystem::path& model) {
-  InferenceOptions options;
-  options.model = model;
-  options.machine.memory = kMemory;
-  options.machine.threads = 1;
-  options.machine.profile = "cpu-avx2";
-  return options;
-}
-
-ServingOptions small_sizes() {
-  ServingOptions serving;
-  serving.max_model_len = 40;
-  serving.max_num_seqs = 16;
-  serving.max_num_batched_tokens = 32;
-  serving.block_size = 4;
-  return serving;
-}
+constexpr int64_t kVocabulary = 258, kWidth = 32;
 
 // The logits of every token of a sequence, `chunk` tokens to a step.
 std::vector<float> logits_of(const InferenceOptions& options, int32_t chunk) {

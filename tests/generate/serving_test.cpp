@@ -12,6 +12,7 @@
 #include "device/disk/scratch_file.h"
 #include "engine/serving.h"
 #include "served_families.h"
+#include "small_server.h"
 #include "solo_text.h"
 #include "tiny_generation.h"
 
@@ -19,24 +20,6 @@ namespace headroom {
 namespace {
 
 constexpr int64_t kLength = 23;  // of the sequence under test
-
-InferenceOptions served_options(const std::filesystem::path& model, int64_t memory) {
-  InferenceOptions options;
-  options.model = model;
-  options.machine.memory = memory;
-  options.machine.threads = 1;
-  options.machine.profile = "cpu-avx2";
-  return options;
-}
-
-ServingOptions small_sizes() {
-  ServingOptions serving;
-  serving.max_model_len = 40;
-  serving.max_num_seqs = 16;
-  serving.max_num_batched_tokens = 32;
-  serving.block_size = 4;
-  return serving;
-}
 
 // Tokens, and the blocks that hold them.
 struct Held {
@@ -115,7 +98,7 @@ class ServedFamily : public testing::TestWithParam<TinyModel> {
   void SetUp() override { write_tiny_model(directory_, GetParam().config.dump().c_str()); }
 
   ServedModel serve(const std::string& precision = "32-true", const std::string& cache = "auto") const {
-    InferenceOptions options = served_options(directory_ / "model", int64_t{1} << 28);
+    InferenceOptions options = served_options(directory_ / "model");
     options.techniques.precision = precision;
     ServingOptions serving = small_sizes();
     serving.kv_cache_dtype = cache;
@@ -195,7 +178,7 @@ TEST(Served, WidthsThatAreNoWholeVectorsGiveLogitsOfTheSequenceAlone) {
   config.replace(config.find(width), width.size(), R"("intermediate_size":45)");
   write_tiny_model(directory, config.c_str());
   for (const char* precision : {"32-true", "bf16-true", "16-true"}) {
-    InferenceOptions options = served_options(directory / "model", int64_t{1} << 28);
+    InferenceOptions options = served_options(directory / "model");
     options.techniques.precision = precision;
     ServedModel model(options, plan_serving(options, small_sizes()));
     expect_invariant(model.runner());
@@ -206,7 +189,7 @@ TEST(Served, CodesOfWeightsGiveLogitsOfTheSequenceAlone) {
   TemporaryDirectory directory;
   write_tiny_model(directory);
   for (const char* kind : {"int8", "int4", "int8+embedding+head", "int4+head:int8-g32"}) {
-    InferenceOptions options = served_options(directory / "model", int64_t{1} << 28);
+    InferenceOptions options = served_options(directory / "model");
     options.techniques.pins["quantize-weights"] = kind;
     ServedModel model(options, plan_serving(options, small_sizes()));
     expect_invariant(model.runner());
@@ -221,7 +204,7 @@ TEST(Served, WeightsOnDiskGiveTheSameLogits) {
   } catch (const Error& error) {
     GTEST_SKIP() << error.what();
   }
-  InferenceOptions options = served_options(directory / "model", int64_t{1} << 28);
+  InferenceOptions options = served_options(directory / "model");
   const Held held{tiny_prompt(kLength), {0, 1, 2, 3, 4, 5}};
   ServedModel resident(options, plan_serving(options, small_sizes()));
   options.machine.disk_directory = directory.path();
@@ -245,7 +228,7 @@ TEST(Served, AnInt8CacheReadsAGreedyTextAlike) {
       std::filesystem::exists(trained / "model.safetensors"))
     models.push_back(trained);
   for (const auto& path : models) {
-    const InferenceOptions options = served_options(path, int64_t{1} << 28);
+    const InferenceOptions options = served_options(path);
     ServingOptions serving;
     serving.kv_cache_dtype = "f32";
     ServedModel exact(options, plan_serving(options, serving));
@@ -495,7 +478,7 @@ TEST_F(ServingPlanTest, ThePartOfTheParkAreaIsARegion) {
 }
 
 TEST_F(ServingPlanTest, TheParkFileIsWhatTheDiskHasLeft) {
-  InferenceOptions options = served_options(directory_ / "model", int64_t{1} << 28);
+  InferenceOptions options = served_options(directory_ / "model");
   options.machine.disk_directory = directory_.path();
   options.machine.disk_memory = 300'000;
   ServingOptions serving = small_sizes();
