@@ -47,8 +47,8 @@ double measured_rate(const Profile& profile, const ProductRates& rates, Multipli
 // of it for bf16x3; on a GPU, which uses TF32 for bf16x3, half of it. A CPU without bf16 tiles multiplies the rounded
 // numbers in fp32, two products instead of the three of bf16x3.
 double product_rate(const Profile& profile, const ProductRates& rates, Multiplication how, const ProductShape& shape) {
-  if (how.multiply == kMultiplyInt8 ||
-      how.multiply == kMultiplyInt8Blocks) {  // codes are made of f32 numbers, whatever the operands are stored in
+  const bool of_codes = how.multiply == kMultiplyInt8 || how.multiply == kMultiplyInt8Blocks;
+  if (of_codes) {  // they are made of f32 numbers, whatever the operands are stored in
     const double rate = measured_rate(profile, rates, {DType::f32, kMultiplyInt8}, shape);
     return rate > 0 ? rate : kInt8Gain * product_rate(profile, rates, {DType::f32, {}}, shape);
   }

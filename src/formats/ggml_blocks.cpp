@@ -166,8 +166,13 @@ void codes_of_block(GgmlType type, const std::byte* block, uint8_t* codes) {
   }
 }
 
+std::optional<int> ggml_code_bits(GgmlType type) {
+  if (type == GgmlType::q8_0) return 8;
+  return type == GgmlType::q4_0 ? std::optional<int>(4) : std::nullopt;
+}
+
 float scale_of_block(GgmlType type, const std::byte* block) {
-  HR_CHECK(type == GgmlType::q8_0 || type == GgmlType::q4_0, "{} has no single scale", ggml_type_name(type));
+  HR_CHECK(ggml_code_bits(type), "{} has no single scale", ggml_type_name(type));
   return half_at(block);
 }
 

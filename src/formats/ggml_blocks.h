@@ -30,6 +30,9 @@ GgmlBlock ggml_block(GgmlType type);
 // The elements of one block.
 void decode_block(GgmlType type, const std::byte* block, float* values);
 
+// The bits of its codes: 8 of Q8_0, 4 of Q4_0; nothing for types that have no whole-number codes with a single scale.
+std::optional<int> ggml_code_bits(GgmlType type);
+
 // Q8_0 and Q4_0 as codes of block_codes.h (CodeTable::integer): the 32 codes of a block in the order of the elements,
 // two of 4 bits to a byte, and its scale.
 void codes_of_block(GgmlType type, const std::byte* block, uint8_t* codes);

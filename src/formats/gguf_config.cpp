@@ -165,8 +165,8 @@ class Translation {
 
   // "int8-g32" for Q8_0; empty for types that are decoded.
   static std::string codes_of(GgmlType type) {
-    if (type != GgmlType::q8_0 && type != GgmlType::q4_0) return {};
-    return integer_codes_name({type == GgmlType::q8_0 ? 8 : 4, ggml_block(type).elements});
+    const std::optional<int> bits = ggml_code_bits(type);
+    return bits ? integer_codes_name({*bits, ggml_block(type).elements}) : std::string();
   }
 
   const GgufFile& file_;

@@ -110,7 +110,7 @@ void GgufWeights::read(int index, int64_t byte_offset, std::span<std::byte> into
 
 void GgufWeights::read_codes(int index, int64_t first_element, std::span<std::byte> codes) const {
   const Weight& weight = weights_[static_cast<size_t>(index)];
-  const int bits = weight.tensor.type == GgmlType::q8_0 ? 8 : 4;
+  const int bits = ggml_code_bits(weight.tensor.type).value();
   const int64_t block = ggml_block(weight.tensor.type).elements, per_byte = 8 / bits;
   const int64_t begin = first_element / per_byte, end = begin + static_cast<int64_t>(codes.size());  // in bytes
   HR_CHECK(first_element % per_byte == 0, "codes from element {}", first_element);

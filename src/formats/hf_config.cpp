@@ -176,9 +176,10 @@ std::string packed_codes(const Json& config) {
   return integer_codes(name) == codes ? name : "";
 }
 
-// The codes of a part of a configuration made from a GGUF's metadata (gguf_config.h).
-std::string gguf_codes(const Json& config, const char* part = "weights") {
-  const Json codes = config.value(part, Json());
+// The codes of a part, if the configuration is made from a GGUF's metadata (gguf_config.h).
+std::string gguf_codes(const HfConfig& config, const char* part) {
+  if (config.quantization_method() != "gguf") return "";
+  const Json codes = find(config.raw, "quantization_config")->value(part, Json());
   return codes.is_string() && integer_codes(codes.get<std::string>()) ? codes.get<std::string>() : "";
 }
 
@@ -187,16 +188,12 @@ std::string gguf_codes(const Json& config, const char* part = "weights") {
 std::string HfConfig::weight_codes() const {
   const std::string method = quantization_method();
   if (method == "bitsandbytes") return bitsandbytes_codes(*find(raw, "quantization_config"));
-  if (method == "gguf") return gguf_codes(*find(raw, "quantization_config"));
+  if (method == "gguf") return gguf_codes(*this, "weights");
   return method == "compressed-tensors" ? packed_codes(*find(raw, "quantization_config")) : "";
 }
 
-std::string HfConfig::embedding_codes() const {
-  return quantization_method() == "gguf" ? gguf_codes(*find(raw, "quantization_config"), "embedding") : "";
-}
+std::string HfConfig::embedding_codes() const { return gguf_codes(*this, "embedding"); }
 
-std::string HfConfig::head_codes() const {
-  return quantization_method() == "gguf" ? gguf_codes(*find(raw, "quantization_config"), "head") : "";
-}
+std::string HfConfig::head_codes() const { return gguf_codes(*this, "head"); }
 
 }  // namespace headroom

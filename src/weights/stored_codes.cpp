@@ -108,9 +108,9 @@ class Reader {
     const StoredTensor* const tensor = name.empty() ? nullptr : files_.find(name);
     if (!tensor || tensor->shape != weight_.shape) return std::nullopt;
     const GgmlType type = files_.gguf()->stored(tensor->file).type;
-    if (type != GgmlType::q8_0 && type != GgmlType::q4_0) return std::nullopt;
-    out_.storage = {static_cast<int32_t>(ggml_block(type).elements), type == GgmlType::q8_0 ? 8 : 4, DType::f32,
-                    CodeTable::integer};
+    const std::optional<int> bits = ggml_code_bits(type);
+    if (!bits) return std::nullopt;
+    out_.storage = {static_cast<int32_t>(ggml_block(type).elements), *bits, DType::f32, CodeTable::integer};
     out_.codes = out_.scales = name;
     out_.in_blocks = true;
     out_.tensors.push_back(name);

@@ -1,9 +1,11 @@
 // The content of an out-of-memory message of any program.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace headroom::doctor {
@@ -63,6 +65,10 @@ struct Message {
   // "host_ram", "shared_memory", "single_allocation_limit", "no_numbers", "soft" (a warning: the program continued),
   // "disguised" (a library's error that usually means out of memory), "bogus_size".
   std::vector<std::string> hints;
+
+  bool hinted(std::string_view hint) const {
+    return std::any_of(hints.begin(), hints.end(), [&](const std::string& entry) { return entry == hint; });
+  }
 };
 
 }  // namespace headroom::doctor

@@ -8,7 +8,7 @@ namespace headroom::doctor {
 
 void add_hints(Message& m) {
   const auto hint = [&](const char* name) {
-    if (std::find(m.hints.begin(), m.hints.end(), name) == m.hints.end()) m.hints.emplace_back(name);
+    if (!m.hinted(name)) m.hints.emplace_back(name);
   };
   constexpr int64_t kGiB = int64_t{1} << 30;
   const bool device = m.framework.rfind("pytorch-", 0) == 0 && m.framework != "pytorch-cpu";
@@ -58,11 +58,8 @@ void take_shorter(Message& fuller, Message& shorter) {
 bool continues(Message& known, const Message& next) {
   if (known.framework != next.framework || known.rank != next.rank) return false;
   const int64_t distance = next.line - known.line;
-  const auto has_hint = [](const Message& m, const char* name) {
-    return std::find(m.hints.begin(), m.hints.end(), name) != m.hints.end();
-  };
   if (next.framework != "linux-oom") {
-    return distance <= 40 && has_hint(next, "no_numbers");
+    return distance <= 40 && next.hinted("no_numbers");
   }
   if (distance > 600 || (known.process_bytes && next.process_bytes) || (known.capacity_bytes && next.capacity_bytes)) {
     return false;

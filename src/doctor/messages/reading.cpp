@@ -71,9 +71,7 @@ bool Reading::device(size_t position, bool may_end) {
 }
 
 void Reading::hint(std::string_view name) {
-  if (std::find(message.hints.begin(), message.hints.end(), name) == message.hints.end()) {
-    message.hints.emplace_back(name);
-  }
+  if (!message.hinted(name)) message.hints.emplace_back(name);
 }
 
 void Reading::identify(std::string_view framework, std::string_view format) {

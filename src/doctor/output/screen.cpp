@@ -18,8 +18,7 @@ constexpr size_t kWidth = 80, kIndent = 6, kLines = 24;
 
 std::string device_of(const Message& message) {
   if (message.device_index) return fmt::format("GPU {}", *message.device_index);
-  const bool open = std::find(message.hints.begin(), message.hints.end(), "either_memory") != message.hints.end();
-  if (open) return "of a device or of the host: not said";
+  if (message.hinted("either_memory")) return "of a device or of the host: not said";
   return message.framework;
 }
 
@@ -169,7 +168,7 @@ std::string headline(const Report& report) {
     if (report.incident.gpu) what += ", " + report.incident.gpu->name;
     return what;
   }
-  const bool grows = std::find(message->hints.begin(), message->hints.end(), "grows") != message->hints.end();
+  const bool grows = message->hinted("grows");
   std::string text = (grows ? "MEMORY GROWS  " : "OUT OF MEMORY  ") + device_of(*message);
   if (message->kv_bytes_wanted)
     text += fmt::format(": {} of KV cache wanted", figure(*message->kv_bytes_wanted));

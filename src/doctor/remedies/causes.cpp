@@ -44,21 +44,19 @@ namespace {
 // The message says only that there was no room.
 Cause device_full(const CaseView& s) {
   const MessageFigures& f = s.figures();
-  const std::vector<std::string>& hints = s.message()->hints;
   std::string evidence = "the message gives no figures";
   if (f.requested && f.free)
     evidence = fmt::format("{} were asked for, {} are free", figure(*f.requested), figure(*f.free));
   else if (f.requested)
     evidence = fmt::format("{} found no room", figure(*f.requested));
-  else if (std::find(hints.begin(), hints.end(), "disguised") != hints.end())
+  else if (s.message()->hinted("disguised"))
     evidence = "a library could not set itself up: usually because the device is full";
   return {s.serving() ? "server_full" : "device_full", evidence, 0.4};
 }
 
 // A person's words without the memory that they mean: a device's is assumed.
 void open_memory(const CaseView& s, std::vector<Cause>& causes) {
-  const std::vector<std::string>& hints = s.message()->hints;
-  if (std::find(hints.begin(), hints.end(), "either_memory") == hints.end()) return;
+  if (!s.message()->hinted("either_memory")) return;
   causes.push_back({"which_memory",
                     "the post does not say whether a device's memory or the host's ran out: nvidia-smi and `free -h` "
                     "while it runs show it; what follows assumes a device",

@@ -62,7 +62,7 @@ void host(const CaseView& s, std::vector<Cause>& causes) {
                           : "/dev/shm is full: data-loader workers pass batches through it",
                       0.9});
   if (s.pool() != Pool::host) return;
-  const bool grows = std::find(message.hints.begin(), message.hints.end(), "grows") != message.hints.end();
+  const bool grows = message.hinted("grows");
   std::string evidence = fmt::format("host memory {}, not the device{}; no GPU figure matters here",
                                      grows ? "grows" : "ran out", grows ? "'s" : "");
   if (message.requested_bytes && message.framework.starts_with("pytorch"))

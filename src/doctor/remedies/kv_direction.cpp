@@ -36,13 +36,8 @@ double highest_fraction(const CaseView& s, double now) {
 
 bool says(const Message& message, std::string_view words) { return message.text.find(words) != std::string::npos; }
 
-bool hinted(const Message& message, std::string_view hint) {
-  return std::any_of(message.hints.begin(), message.hints.end(),
-                     [&](const std::string& entry) { return entry == hint; });
-}
-
 bool cache_too_small(const Message& message) {
-  if (hinted(message, "raise_not_lower")) return true;
+  if (message.hinted("raise_not_lower")) return true;
   if (message.kv_bytes_wanted && message.kv_bytes_available && *message.kv_bytes_wanted > *message.kv_bytes_available)
     return true;
   if (message.kv_tokens_wanted && message.kv_tokens_available &&
@@ -60,7 +55,7 @@ bool asks_for_fewer(const Message& message) {
 
 // Another process, or another part of this one, holds memory that the fraction asks for.
 bool device_taken(const Message& message) {
-  return says(message, "less than desired GPU memory utilization") || hinted(message, "two_servers_one_gpu");
+  return says(message, "less than desired GPU memory utilization") || message.hinted("two_servers_one_gpu");
 }
 
 struct Raise {

@@ -14,6 +14,7 @@
 #include "ops/cpu/int8_matmul_scratch.h"
 #include "ops/cpu/int8_strips.h"
 #include "ops/cpu/matmul.h"
+#include "ops/cpu/pair_sums-inl.h"
 #include "ops/cpu/scratch.h"
 #include "ops/stream/float_types.h"
 
@@ -57,21 +58,6 @@ constexpr int64_t kVector = static_cast<int64_t>(hn::MaxLanes(I32()));
 constexpr int kSubRows = HWY_TARGET == HWY_AVX3 ? 12 : 6;
 using SubTile = hn::Vec<I32>[kSubRows][2];
 
-// The sum and the products of both 16-bit halves of a and b.
-HWY_INLINE hn::Vec<I32> add_pairs(hn::Vec<I32> sum, hn::Vec<I32> a, hn::Vec<I32> b) {
-#if HWY_TARGET == HWY_SCALAR
-  const auto low = [&](auto pair) { return hn::ShiftRight<16>(hn::ShiftLeft<16>(pair)); };
-  const auto lower = hn::Mul(low(a), low(b)), upper = hn::Mul(hn::ShiftRight<16>(a), hn::ShiftRight<16>(b));
-  return hn::Add(sum, hn::Add(lower, upper));
-#else
-  const I32 d;
-  const hn::Repartition<int16_t, I32> codes;
-  auto odd = hn::Zero(d);
-  const auto even = hn::ReorderWidenMulAccumulate(d, hn::BitCast(codes, a), hn::BitCast(codes, b), hn::Zero(d), odd);
-  return hn::Add(sum, hn::RearrangeToOddPlusEven(even, odd));
-#endif
-}
-
 HWY_INLINE void multiply_sub_tile(const Int8Tile& tile, int64_t row, int64_t col) {
   const I32 d;
   const int32_t* a = reinterpret_cast<const int32_t*>(tile.a) + row;
@@ -84,8 +70,8 @@ HWY_INLINE void multiply_sub_tile(const Int8Tile& tile, int64_t row, int64_t col
     HWY_UNROLL(12)
     for (int i = 0; i < kSubRows; ++i) {
       const auto factor = hn::Set(d, a[i]);
-      sums[i][0] = add_pairs(sums[i][0], factor, left);
-      sums[i][1] = add_pairs(sums[i][1], factor, right);
+      sums[i][0] = hn::Add(sums[i][0], pair_sums(d, factor, left));
+      sums[i][1] = hn::Add(sums[i][1], pair_sums(d, factor, right));
     }
   }
   HWY_UNROLL(12)

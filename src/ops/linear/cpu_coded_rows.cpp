@@ -58,8 +58,7 @@ KernelOffer make_coded_rows(const KernelSpec& spec, const RowsPlan& plan, const 
   constexpr int64_t kWidest = 16, kPair = 32;  // lanes; codes of 4 bits
   if (!facts.capabilities.has(kAvx2)) return {nullptr, "the machine has no AVX2"};
   if (plan.count > 8 && !plan.any_count) return {nullptr, "more than eight rows"};
-  for (size_t i = 1; i < spec.outputs.size(); ++i)
-    if (spec.inputs[1 + i].storage != storage) return {nullptr, "weights that are stored in several ways"};
+  if (!stored_alike(spec)) return {nullptr, kStoredApart};
   if (!plan.out_in) return {nullptr, "rows of the weight are not dot products"};
   if (plan.ins % storage.block != 0 || storage.block % (storage.payload_bits == 4 ? kPair : kWidest) != 0)
     return {nullptr, "blocks do not fill rows and vectors"};

@@ -11,6 +11,7 @@
 
 #include "hwy/cache_control.h"
 #include "ops/cpu/int8_codes.h"
+#include "ops/cpu/pair_sums-inl.h"
 #include "ops/linear/int8_block_kernels.h"
 #include "ops/stream/float_types.h"
 #include "ops/stream/lanes-inl.h"
@@ -50,15 +51,6 @@ HWY_INLINE Codes codes_at(const uint8_t* block, int half) {
     const auto nibbles = half == 0 ? hn::ShiftRight<4>(bytes) : hn::And(bytes, hn::Set(wide, 15));
     return hn::Sub(hn::BitCast(d, nibbles), hn::Set(d, 8));
   }
-}
-
-// The sums of the products of both 16-bit halves.
-template <class D>
-HWY_INLINE hn::Vec<D> pair_sums(D d, hn::Vec<D> a, hn::Vec<D> b) {
-  const hn::Repartition<int16_t, D> codes;
-  auto odd = hn::Zero(d);
-  const auto even = hn::ReorderWidenMulAccumulate(d, hn::BitCast(codes, a), hn::BitCast(codes, b), hn::Zero(d), odd);
-  return hn::RearrangeToOddPlusEven(even, odd);
 }
 
 HWY_INLINE Sums add_halves(Sums a, Sums b) {

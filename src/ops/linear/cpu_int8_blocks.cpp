@@ -24,12 +24,8 @@ struct Int8BlocksPlan {
 };
 
 Int8BlocksPlan plan_of(const KernelSpec& spec, const DeviceFacts& facts) {
-  const LinearShape shape = linear_shape(spec.call());
-  const bool one = spec.op == "linear", bias = spec.attrs.integer("bias") != 0;
-  const LinearOperands inputs = one ? linear_operands(spec.attrs) : LinearOperands{};
   Int8BlocksPlan plan;
-  plan.rows = {shape.rows, shape.ins, shape.out_in, inputs.bias, inputs.last, true};
-  if (!one && bias) plan.rows.bias = 1 + spec.outputs.size();
+  plan.rows = rows_plan(spec);
   plan.storage = spec.inputs[LinearInputs::weight].storage;
   plan.x = spec.inputs[LinearInputs::left].dtype;
   plan.y = spec.outputs[0].dtype;
@@ -37,13 +33,10 @@ Int8BlocksPlan plan_of(const KernelSpec& spec, const DeviceFacts& facts) {
   return plan;
 }
 
-// Empty if all weights of a call are stored in one way.
+// Why the call has no such product; empty if it has.
 std::string refusal_of(const KernelSpec& spec) {
   if (!multiplies_int8_blocks(spec.attrs)) return "8-bit activations are not asked for";
-  for (size_t i = 1; i < spec.outputs.size(); ++i)
-    if (spec.inputs[1 + i].storage != spec.inputs[LinearInputs::weight].storage)
-      return "weights that are stored in several ways";
-  return {};
+  return stored_alike(spec) ? "" : kStoredApart;
 }
 
 // y = sums [+ bias] [+ residual] for some columns of a row; `sums`: of these columns.

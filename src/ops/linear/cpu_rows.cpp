@@ -58,19 +58,29 @@ RowProduct row_product(const KernelCall& call, const RowsPlan& plan, const PassR
   return product;
 }
 
-KernelOffer make_linear_rows(const KernelSpec& spec, const DeviceFacts& facts) {
+RowsPlan rows_plan(const KernelSpec& spec) {
   const LinearShape shape = linear_shape(spec.call());
-  const LinearOperands inputs = linear_operands(spec.attrs);
-  if (inputs.low_rank != 0) return {nullptr, "a low-rank product is added"};
+  const bool one = spec.op == "linear";
+  LinearOperands inputs;
+  if (one) inputs = linear_operands(spec.attrs);
+  if (!one && spec.attrs.integer("bias") != 0) inputs.bias = 1 + spec.outputs.size();
+  return {shape.rows, shape.ins, shape.out_in, inputs.bias, inputs.last, is_batch_invariant(spec.attrs)};
+}
+
+bool stored_alike(const KernelSpec& spec) {
+  const auto weights = std::span(spec.inputs).subspan(LinearInputs::weight, spec.outputs.size());
+  return std::all_of(weights.begin(), weights.end(),
+                     [&](const ConcreteType& weight) { return weight.storage == weights.front().storage; });
+}
+
+KernelOffer make_linear_rows(const KernelSpec& spec, const DeviceFacts& facts) {
+  if (linear_operands(spec.attrs).low_rank != 0) return {nullptr, "a low-rank product is added"};
   if (multiply_of(spec.attrs) == Multiply::int8) return {nullptr, "the operands are multiplied as 8-bit codes"};
-  const RowsPlan plan{shape.rows, shape.ins, shape.out_in, inputs.bias, inputs.last, is_batch_invariant(spec.attrs)};
-  return make_either(spec, plan, facts);
+  return make_either(spec, rows_plan(spec), facts);
 }
 
 KernelOffer make_linear_group_rows(const KernelSpec& spec, const DeviceFacts& facts) {
-  const LinearShape shape = linear_shape(spec.call());
-  const size_t bias = spec.attrs.integer("bias") != 0 ? 1 + spec.outputs.size() : 0;
-  return make_either(spec, {shape.rows, shape.ins, shape.out_in, bias, 0, is_batch_invariant(spec.attrs)}, facts);
+  return make_either(spec, rows_plan(spec), facts);
 }
 
 }  // namespace headroom

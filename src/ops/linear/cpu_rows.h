@@ -23,6 +23,12 @@ struct RowsPlan {
   int64_t arranged = 0;    // rows of x that are arranged in blocks at a time (row_blocks.h); 0: none
 };
 
+// That of a call of linear or linear_group.
+RowsPlan rows_plan(const KernelSpec& spec);
+// Whether all weights of such a call are stored in one way; kStoredApart: why a kernel refuses others.
+bool stored_alike(const KernelSpec& spec);
+inline constexpr const char* kStoredApart = "weights that are stored in several ways";
+
 // Rows of x that are multiplied in one pass over the weights.
 struct PassRows {
   int64_t first = 0, count = 0;
