@@ -7,6 +7,7 @@
 #include "cost/predict_loss.h"
 #include "cost/product_rates.h"
 #include "ops/linear/fp8.h"
+#include "ops/linear/int8_blocks.h"
 
 namespace headroom {
 namespace {
@@ -51,8 +52,10 @@ double decoding_seconds(const OpCall& call, const Profile& profile) {
 }
 
 // The time for an f32 weight with bf16 rows, since the measured rates are those of narrow weights. A GPU writes a copy,
-// half as large, before the product. A quantized weight is decoded to the dtype of the rows.
+// half as large, before the product. A quantized weight is decoded to the dtype of the rows, unless its codes are
+// multiplied as they are.
 double rounding_seconds(const OpCall& call, const Profile& profile) {
+  if (multiplies_int8_blocks(call.attrs)) return 0;
   const auto [rows, weight] = factors(call);
   if (!weight.storage.dense()) return decoding_seconds(call, profile);
   if (rows.dtype == weight.dtype) return 0;

@@ -49,7 +49,7 @@ double measured_rate(const Profile& profile, const ProductRates& rates, Multipli
 double product_rate(const Profile& profile, const ProductRates& rates, Multiplication how, const ProductShape& shape) {
   const bool of_codes = how.multiply == kMultiplyInt8 || how.multiply == kMultiplyInt8Blocks;
   if (of_codes) {  // they are made of f32 numbers, whatever the operands are stored in
-    const double rate = measured_rate(profile, rates, {DType::f32, kMultiplyInt8}, shape);
+    const double rate = measured_rate(profile, rates, {DType::f32, how.multiply}, shape);
     return rate > 0 ? rate : kInt8Gain * product_rate(profile, rates, {DType::f32, {}}, shape);
   }
   const bool fp8 = how.dtype == DType::bf16 && how.multiply == kMultiplyFp8;

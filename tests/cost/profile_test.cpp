@@ -257,6 +257,28 @@ TEST(Predict, ProductsOfCodesTakeTheirOwnRate) {
   EXPECT_NEAR(linear_seconds(512, DType::f32, parse_profile(json.dump(), "p.json")), full, 1e-9 * full);
 }
 
+// Their codes are multiplied as they are: no time to decode the weight, and a rate of their own.
+TEST(Predict, ProductsOf8BitActivationsDecodeNothing) {
+  Json json = shipped_json();
+  json["launch_seconds"] = 0.0, json["in_sequence"] = Json::array();
+  const auto seconds = [](const char* multiply, const Json& profile) {
+    const std::vector<ConcreteType> inputs{{DType::bf16, {16, 512}}, {DType::bf16, {512, 512}, {32, 8}}},
+        outputs{{DType::bf16, {16, 512}}};
+    const Attrs attrs{{"multiply", multiply}};
+    return predict_call(find_op("linear"), {inputs, outputs, attrs}, parse_profile(profile.dump(), "p.json"));
+  };
+  const double full = linear_seconds(16, DType::f32, parse_profile(json.dump(), "p.json"));
+  EXPECT_NEAR(seconds("int8-blocks", json), full / kInt8Gain, 1e-9 * full);
+  EXPECT_GT(seconds("", json), seconds("int8-blocks", json));
+  Json sample = {{"op", "linear"}, {"dtype", "f32"}, {"multiply", "int8"},       {"rows", 16},
+                 {"outs", 512},    {"ins", 512},     {"flops_per_second", 3e9}};
+  json["products"].push_back(sample);
+  EXPECT_NEAR(seconds("int8-blocks", json), full / kInt8Gain, 1e-9 * full);
+  sample["multiply"] = "int8-blocks", sample["flops_per_second"] = 5e9;
+  json["products"].push_back(sample);
+  EXPECT_NEAR(seconds("int8-blocks", json), 2.0 * 16 * 512 * 512 / 5e9, 1e-9);
+}
+
 TEST(Predict, StreamsFollowTheirBytes) {
   const Profile profile = load_profile("cpu-avx2");
   const std::vector<ConcreteType> in{{DType::f32, {1000, 1000}}, {DType::f32, {1000, 1000}}},

@@ -30,6 +30,10 @@ TEST(Calibrate, MeasuresEveryRateOfAProfile) {
   for (const char* op : {"linear", "linear_dx", "linear_dw", "linear_residual", "linear_cross_entropy_grad", "rms_norm",
                          "swiglu_grad", "gelu", "split", "dropout", "bias_grad", "sum_squares"})
     EXPECT_TRUE(ops.contains(op)) << op;
+  for (const char* multiply : {"int8", "int8-blocks"})
+    EXPECT_TRUE(std::any_of(profile.products.begin(), profile.products.end(),
+                            [&](const ProductSample& sample) { return sample.multiply == multiply; }))
+        << multiply;
   ASSERT_EQ(profile.attention.size(), 2u);
   ASSERT_EQ(profile.in_sequence.size(), 2u);
   EXPECT_EQ(profile.in_sequence[0].dtype, DType::f32);

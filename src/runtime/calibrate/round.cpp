@@ -10,6 +10,7 @@
 #include "ops/cuda/capabilities.h"
 #include "ops/linear/fp8.h"
 #include "ops/linear/int8.h"
+#include "ops/linear/int8_blocks.h"
 #include "ops/linear_cross_entropy/sliced.h"
 
 namespace headroom {
@@ -51,6 +52,16 @@ void measure_product(TimedCalls& calls, Profile& profile, const ProductShape& s,
   measure("linear", {{"bias", int64_t{0}}, {"residual", int64_t{0}}}, {x, w}, {1});
   measure("linear_dx", {{"addend", int64_t{0}}}, {dy, w}, {1});
   measure("linear_dw", {{"accumulate", "always"}}, {x, dy, acc}, {0, 2});
+}
+
+// Products of 8-bit activations, with the codes of quantize-weights=int8-g32.
+void measure_int8_blocks(TimedCalls& calls, Profile& profile, const ProductShape& s) {
+  const ConcreteType x{DType::f32, {1, s.rows, s.ins}}, w{DType::f32, {s.outs, s.ins}, {kCodesBlock, 8}};
+  Attrs attrs = Arithmetic{DType::f32, std::string(kMultiplyInt8Blocks)}.attrs();
+  attrs.set("bias", int64_t{0}).set("residual", int64_t{0});
+  const double seconds = calls.seconds("linear", attrs, {x, w}, {1});
+  profile.products.push_back({"linear", DType::f32, s.rows, s.outs, s.ins, flops_of(s) / seconds,
+                              std::string(kMultiplyInt8Blocks), calls.take_disturbed()});
 }
 
 void measure_residual(TimedCalls& calls, Profile& profile, const ProductShape& s, const Arithmetic& how) {
@@ -281,6 +292,8 @@ Profile measure_round(TimedCalls& calls, const DeviceFacts& facts, const Calibra
   Profile round;
   round.facts = facts;
   measure_products(calls, round, sizes, arithmetics_of(facts));
+  if (facts.is_cpu())
+    for (const ProductShape& shape : sizes.products) measure_int8_blocks(calls, round, shape);
   step();
   for (DType dtype : {DType::f32, DType::bf16}) {
     for (const AttentionSizes& shape : sizes.attention) measure_attention(calls, round, shape, dtype);

@@ -38,15 +38,17 @@ __attribute__((target("clflushopt"))) void flush_unordered(std::byte* begin, std
 }
 #endif
 
-void evict_tensor(const TensorView& tensor) {
+void evict_bytes(const TensorView& tensor, int64_t bytes) {
 #if defined(__x86_64__)
   static const bool unordered = has_clflushopt();
   auto* const begin = static_cast<std::byte*>(tensor.data);
-  std::byte* const end = begin + tensor.count() * dtype_bytes(tensor.dtype);
+  std::byte* const end = begin + bytes;
   if (unordered) return flush_unordered(begin, end);
   for (std::byte* at = begin; at < end; at += 64) __builtin_ia32_clflush(at);
 #endif
 }
+
+void evict_tensor(const TensorView& tensor) { evict_bytes(tensor, tensor.count() * dtype_bytes(tensor.dtype)); }
 
 void follow_inputs(const KernelSpec& spec, std::vector<TensorView>& inputs, std::vector<TensorView>& outputs) {
   for (const Alias& alias : find_op(spec.op).aliases(spec.attrs, static_cast<int>(spec.inputs.size())))
@@ -64,8 +66,8 @@ std::vector<size_t> results_of(const CallTensors& tensors) {
 }
 
 // Results are cold too if any input is: a step writes them to memory that other values used in between.
-void evict_cold(const CallTensors& tensors, const std::vector<size_t>& cold) {
-  for (size_t index : cold) evict_tensor(tensors.inputs[index]);
+void evict_cold(const KernelSpec& spec, const CallTensors& tensors, const std::vector<size_t>& cold) {
+  for (size_t index : cold) evict_bytes(tensors.inputs[index], storage_bytes(spec.inputs[index]));
   if (!cold.empty())
     for (const TensorView& output : tensors.outputs) evict_tensor(output);
 }
@@ -96,7 +98,7 @@ KernelSpec TimedCalls::spec_of(const Op& op, const Attrs& attrs, std::vector<Con
   KernelSpec spec{kernel_key(op), attrs, std::move(inputs), {}, 0};
   std::vector<Type> types;
   for (const ConcreteType& type : spec.inputs) {
-    Type symbolic{type.dtype, {}};
+    Type symbolic{type.dtype, {}, type.storage};
     for (int64_t dim : type.dims) symbolic.shape.push_back(Dim::of(dim));
     types.push_back(symbolic);
   }
@@ -261,7 +263,7 @@ void TimedCalls::time(const DeviceKernel& kernel, const KernelSpec& spec, const 
   for (int group = 0; group < (once ? 1 : kMostGroups); ++group) {
     if (group * runs >= kRunsPerPoint && stopwatch_().seconds - start >= sizes_.seconds_per_point) break;
     if (device_.host_visible())
-      for (const CallTensors& tensors : copies) evict_cold(tensors, cold);
+      for (const CallTensors& tensors : copies) evict_cold(spec, tensors, cold);
     if (before_.kernel) launch(*before_.kernel, before_.tensors, before_.scratch);
     device_.synchronize(0);
     const Reading begin = stopwatch_();
