@@ -62,7 +62,9 @@ HWY_INLINE void decode_rows(const DecodeItem& item, const float* q, float* score
     item.maximum[h * item.part_stride] = exponentiate(row, item.count, item.sum + h * item.part_stride);
   }
   scale_scores<T>(item, item.v, scores);
-  weigh_values<kHeads, T>(item, scores, item.o, item.o_stride);
+  float* o[kHeads];
+  for (int h = 0; h < kHeads; ++h) o[h] = item.o + h * item.o_stride;
+  weigh_values<kHeads, T>(item, scores, o);
 }
 
 template <int kHeads>
@@ -73,10 +75,25 @@ HWY_INLINE void decode_heads(const DecodeItem& item) {
   with_keys(item.kv_dtype, [&](auto key) HWY_ATTR { decode_rows<kHeads, decltype(key)>(item, q, scores); });
 }
 
+// The item's heads from `first` on, `count` of them.
+HWY_INLINE DecodeItem heads_from(DecodeItem item, int first, int count) {
+  item.q = static_cast<const std::byte*>(item.q) + first * item.dim * dtype_bytes(item.q_dtype);
+  item.o += first * item.o_stride;
+  item.maximum += first * item.part_stride, item.sum += first * item.part_stride;
+  item.heads = count;
+  return item;
+}
+
 void decode_item(const DecodeItem& item) {
   if (item.heads == 1) return decode_heads<1>(item);
   if (item.heads == 2) return decode_heads<2>(item);
-  item.heads == 3 ? decode_heads<3>(item) : decode_heads<4>(item);
+  if (item.heads == 3) return decode_heads<3>(item);
+#if HWY_TARGET <= HWY_AVX3
+  decode_heads<4>(item);
+#else
+  decode_heads<2>(heads_from(item, 0, 2));
+  decode_heads<2>(heads_from(item, 2, 2));
+#endif
 }
 
 // joined += the sums of `count` chunks, each times its factor.

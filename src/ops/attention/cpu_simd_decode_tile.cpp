@@ -14,8 +14,6 @@ HWY_BEFORE_NAMESPACE();
 namespace headroom {
 namespace HWY_NAMESPACE {
 
-constexpr int kTogether = 4;  // queries whose sums stay in registers
-
 #if HWY_TARGET != HWY_SCALAR
 // Transposes four rows into columns[element][lane], from lane `to`.
 template <typename T>
@@ -87,27 +85,35 @@ HWY_INLINE void score_all(const DecodeItem& item, const float* q, int64_t querie
       transpose_four(rows, item.dim, columns + j);
     }
     int64_t h = 0;
-    for (; h + kTogether <= queries; h += kTogether)
-      score_columns<kTogether>(q + h * kMaxFastDim, columns, item.dim, scores + h * kDecodeChunk + i);
+    for (; h + kQueriesAtOnce <= queries; h += kQueriesAtOnce)
+      score_columns<kQueriesAtOnce>(q + h * kMaxFastDim, columns, item.dim, scores + h * kDecodeChunk + i);
+    if (queries - h == 2)
+      score_columns<2>(q + h * kMaxFastDim, columns, item.dim, scores + h * kDecodeChunk + i), h += 2;
     for (; h < queries; ++h) score_columns<1>(q + h * kMaxFastDim, columns, item.dim, scores + h * kDecodeChunk + i);
   }
 }
 #endif
 
-// Sums the values, weighted, for the queries of one row.
+// Sums the values, weighted, for the queries of all rows.
 template <typename T>
-HWY_INLINE void weigh_row(const DecodeItem& item, const float* p) {
-  if (item.heads == 1) return weigh_values<1, T>(item, p, item.o, item.o_stride);
-  if (item.heads == 2) return weigh_values<2, T>(item, p, item.o, item.o_stride);
-  item.heads == 3 ? weigh_values<3, T>(item, p, item.o, item.o_stride)
-                  : weigh_values<4, T>(item, p, item.o, item.o_stride);
+HWY_INLINE void weigh_all(const DecodeItem* items, int rows, const float* p) {
+  const DecodeItem& first = items[0];
+  float* o[kTileQueries];
+  int64_t count = 0, done = 0;
+  for (int row = 0; row < rows; ++row)
+    for (int h = 0; h < first.heads; ++h) o[count++] = items[row].o + h * items[row].o_stride;
+  for (; done + kQueriesAtOnce <= count; done += kQueriesAtOnce)
+    weigh_values<kQueriesAtOnce, T>(first, p + done * kDecodeChunk, o + done);
+  if (count - done == 3) return weigh_values<3, T>(first, p + done * kDecodeChunk, o + done);
+  if (count - done == 2) return weigh_values<2, T>(first, p + done * kDecodeChunk, o + done);
+  if (count - done == 1) weigh_values<1, T>(first, p + done * kDecodeChunk, o + done);
 }
 
 void attend_tile(const DecodeItem* items, int rows, const float* q) {
 #if HWY_TARGET != HWY_SCALAR
   const DecodeItem& first = items[0];
   const int64_t heads = first.heads;
-  alignas(64) float scores[kTileQueries * kDecodeHeads * kDecodeChunk];
+  alignas(64) float scores[kTileQueries * kDecodeChunk];
   with_keys(first.kv_dtype, [&](auto key) HWY_ATTR {
     using T = decltype(key);
     score_all<T>(first, q, rows * heads, scores);
@@ -121,8 +127,8 @@ void attend_tile(const DecodeItem* items, int rows, const float* q) {
         item.maximum[h * item.part_stride] = exponentiate(of, item.count, item.sum + h * item.part_stride);
       }
       scale_scores<T>(item, item.v, own);
-      weigh_row<T>(item, own);
     }
+    weigh_all<T>(items, rows, scores);
   });
 #else
   (void)q;

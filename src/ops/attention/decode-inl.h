@@ -76,12 +76,20 @@ HWY_INLINE float exponentiate(float* scores, int64_t count, float* sum) {
   return hn::GetLane(largest);
 }
 
-// o[0, kVectors vectors) = sum of p[i] v[i] for kHeads heads; v is read once.
+// Queries whose sums stay in registers, four vectors for each.
+#if HWY_TARGET <= HWY_AVX3
+constexpr int kQueriesAtOnce = 4;
+#else
+constexpr int kQueriesAtOnce = 3;
+#endif
+
+// o[h][first, first + kVectors vectors) = sum of p[i] v[i] for kHeads queries; v is read once.
 template <int kHeads, int kVectors, typename T>
-HWY_INLINE void weigh(const float* p, const T* v, int64_t stride, int64_t count, float* o, int64_t o_stride) {
+HWY_INLINE void weigh(const float* p, const T* v, int64_t stride, int64_t count, float* const* o, int64_t first) {
   const VectorTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   Vector sums[kHeads][kVectors];
+  v += first;
   HWY_UNROLL(4)
   for (int h = 0; h < kHeads; ++h) {
     HWY_UNROLL(4)
@@ -98,7 +106,7 @@ HWY_INLINE void weigh(const float* p, const T* v, int64_t stride, int64_t count,
   HWY_UNROLL(4)
   for (int h = 0; h < kHeads; ++h) {
     HWY_UNROLL(4)
-    for (int j = 0; j < kVectors; ++j) hn::StoreU(sums[h][j], d, o + h * o_stride + j * lanes);
+    for (int j = 0; j < kVectors; ++j) hn::StoreU(sums[h][j], d, o[h] + first + j * lanes);
   }
 }
 
@@ -126,22 +134,21 @@ HWY_INLINE void scale_scores(const DecodeItem& item, const void* of, float* scor
   }
 }
 
-// o = sum of p[i] v[i] for kHeads heads. The heads' rows of p and o are kDecodeChunk and o_stride floats apart.
+// o[h] = sum of p[i] v[i] for kHeads queries, whose rows of p are kDecodeChunk floats apart.
 template <int kHeads, typename T>
-HWY_INLINE void weigh_values(const DecodeItem& item, const float* p, float* o, int64_t o_stride) {
+HWY_INLINE void weigh_values(const DecodeItem& item, const float* p, float* const* o) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(VectorTag()));
   const T* v = static_cast<const T*>(item.v);
   int64_t j = 0;
-  for (; j + 4 * lanes <= item.dim; j += 4 * lanes)
-    weigh<kHeads, 4>(p, v + j, item.stride, item.count, o + j, o_stride);
-  for (; j + lanes <= item.dim; j += lanes) weigh<kHeads, 1>(p, v + j, item.stride, item.count, o + j, o_stride);
+  for (; j + 4 * lanes <= item.dim; j += 4 * lanes) weigh<kHeads, 4>(p, v, item.stride, item.count, o, j);
+  for (; j + lanes <= item.dim; j += lanes) weigh<kHeads, 1>(p, v, item.stride, item.count, o, j);
   for (; j < item.dim; ++j) {
     HWY_UNROLL(4)
     for (int h = 0; h < kHeads; ++h) {
       float sum = 0;
       for (int64_t i = 0; i < item.count; ++i)
         sum += p[h * kDecodeChunk + i] * static_cast<float>(v[i * item.stride + j]);
-      o[h * o_stride + j] = sum;
+      o[h][j] = sum;
     }
   }
 }

@@ -40,20 +40,21 @@ struct DecodeItem {
 // Computes the item's partial result. At most kDecodeChunk keys and kMaxFastDim elements of a head.
 void attend_chunk(const DecodeItem& item);
 
-constexpr int kTileQueries = 4;  // rows of a tile
+constexpr int kTileQueries = 16;  // of all rows of a tile, at most
 
 // Attention of several rows, each with its own heads, over the same keys, which are read and transposed once. A row's
 // partial result is bitwise equal to that of attend_chunk().
 class DecodeTile {
  public:
-  // Copies and scales the queries of the item's heads; every row has as many heads. At most kTileQueries rows.
+  // Copies and scales the queries of the item's heads; every row has as many heads. At most kTileQueries heads of all
+  // rows.
   void add_row(const DecodeItem& item);
   // `items`: one per row, in order; they differ only in where their results go.
   void attend(const DecodeItem* items) const;
 
  private:
   int rows_ = 0;
-  alignas(64) float queries_[kTileQueries * kDecodeHeads * kMaxFastDim];
+  alignas(64) float queries_[kTileQueries * kMaxFastDim];
 };
 
 // Whether this machine uses tiles for heads of `dim` elements.

@@ -5,7 +5,7 @@
 namespace headroom {
 namespace {
 
-static_assert(kPagedHeads == kDecodeHeads && kPagedTile == kTileQueries);
+static_assert(kPagedHeads == kDecodeHeads && kPagedQueries == kTileQueries);
 
 // In fp32 arithmetic; a chunk lies in one block of the pool.
 class SimdTile {

@@ -24,8 +24,8 @@ class PagedItem {
         width_(padded_dim(shape_.dim)),
         most_(paged_chunks(shape_, chunk)),
         o_(slot),
-        maximum_(slot + kPagedHeads * most_ * width_),
-        sum_(maximum_ + kPagedHeads * most_) {}
+        maximum_(slot + paged_heads(shape_) * most_ * width_),
+        sum_(maximum_ + paged_heads(shape_) * most_) {}
 
   int64_t heads() const { return heads_; }
   // The first element, in the pools, of the kv head's key and value at a position of the sequence.

@@ -14,8 +14,8 @@ namespace headroom {
 
 constexpr int64_t kPagedHeads = 4;  // the most heads of one item of the vector kernels
 
-constexpr int64_t kPagedTile = 4;       // rows that a thread of the fp32 kernel attends together
-constexpr int64_t kPagedBf16Tile = 16;  // of the kernel with bf16 products
+constexpr int64_t kPagedQueries = 16;   // that a thread of the fp32 kernel attends together, at most
+constexpr int64_t kPagedBf16Tile = 16;  // rows, of the kernel with bf16 products
 constexpr int64_t kPagedBf16Chunk = 64;
 
 // How a kernel cuts a call: the keys of a sequence at multiples of `chunk`, and the rows that a thread attends
@@ -24,8 +24,12 @@ struct PagedCut {
   int64_t chunk = 1;
   int64_t rows = 1;
 };
+// Heads of an item, at most.
+inline int64_t paged_heads(const PagedShape& shape) { return std::min(shape.group(), kPagedHeads); }
 // A chunk lies in one block of the pool.
-inline PagedCut simd_cut(const PagedShape& shape) { return {std::min(shape.block_tokens, kDecodeChunk), kPagedTile}; }
+inline PagedCut simd_cut(const PagedShape& shape) {
+  return {std::min(shape.block_tokens, kDecodeChunk), kPagedQueries / paged_heads(shape)};
+}
 inline PagedCut bf16_cut() { return {kPagedBf16Chunk, kPagedBf16Tile}; }
 
 // Whether queries, keys and values suit the kernel with bf16 products.
@@ -51,7 +55,7 @@ inline int64_t paged_slots(const PagedShape& shape, const PagedCut& cut, int64_t
   return std::max(threads, std::min(shape.rows * paged_parts(shape), cut.rows * threads));
 }
 inline int64_t paged_slot_floats(const PagedShape& shape, int64_t chunk) {
-  return align_up(kPagedHeads * paged_chunks(shape, chunk) * (padded_dim(shape.dim) + 2), 16);
+  return align_up(paged_heads(shape) * paged_chunks(shape, chunk) * (padded_dim(shape.dim) + 2), 16);
 }
 inline int64_t paged_partial_bytes(const PagedShape& shape, const PagedCut& cut, int64_t threads) {
   return paged_slots(shape, cut, threads) * paged_slot_floats(shape, cut.chunk) * 4;
