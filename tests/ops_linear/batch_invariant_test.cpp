@@ -123,6 +123,36 @@ TEST(BatchInvariant, RowsOfCodedWeights) {
     }
 }
 
+// Whether codes are decoded in registers or row by row.
+TEST(BatchInvariant, CodedWeightsGiveTheBitsOfDecodedOnes) {
+  for (const Storage& storage : {kNf4, kDoubled, kFp4, kInt4, kInt4Wide, kInt8Groups})
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
+      for (int64_t rows = 1; rows <= 17; ++rows) {
+        SCOPED_TRACE(fmt::format("{} rows, {} x, blocks of {}", rows, dtype_name(dtype), storage.block));
+        const Coded w = coded(Tensor::random(DType::f32, {37, 256}, 2, 0.3), storage);
+        const Tensor x = Tensor::random(dtype, {1, rows, 256}, 1);
+        const Attrs attrs{{"batch_invariant", int64_t{1}}};
+        const Tensor found = run_rows("linear", {x, w.codes}, attrs).outputs[0];
+        EXPECT_TRUE(found.same_bytes(run_rows("linear", {x, w.decoded}, attrs).outputs[0]));
+      }
+}
+
+// A scale whose bits would round to those of a number: only the row of the weight that has it becomes NaN.
+TEST(BatchInvariant, AScaleThatIsNotANumberMakesItsColumnNotANumber) {
+  for (const Storage& storage : {kInt4, kInt8Groups})
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
+      for (const int64_t rows : {1, 3, 8, 20}) {
+        SCOPED_TRACE(fmt::format("{} rows, {} x, {} bits", rows, dtype_name(dtype), storage.payload_bits));
+        Coded w = coded(Tensor::random(DType::f32, {5, 256}, 2, 0.3), storage);
+        const int64_t block = 2 * 256 / storage.block + 1;  // of row 2
+        const uint32_t bits = 0x7fffffff;
+        std::memcpy(w.codes.as<std::byte>() + storage_layout(storage, 5 * 256).scales + 4 * block, &bits, sizeof bits);
+        const Tensor x = Tensor::random(dtype, {1, rows, 256}, 1);
+        const Tensor y = run_rows("linear", {x, w.codes}, {{"batch_invariant", int64_t{1}}}).outputs[0];
+        for (int64_t i = 0; i < y.count(); ++i) EXPECT_EQ(std::isnan(y.at(i)), i % 5 == 2) << i;
+      }
+}
+
 // The booked scratch of a wide and narrow layer is enough for every number of rows.
 TEST(BatchInvariant, CodedWeightsHaveTheirScratch) {
   if (!host_facts().capabilities.has(kAvx2)) GTEST_SKIP() << "the machine has no AVX2";

@@ -31,9 +31,9 @@ TEST(Calibrate, MeasuresEveryRateOfAProfile) {
                          "swiglu_grad", "gelu", "split", "dropout", "bias_grad", "sum_squares"})
     EXPECT_TRUE(ops.contains(op)) << op;
   for (const char* multiply : {"int8", "int8-blocks"})
-    EXPECT_TRUE(std::any_of(profile.products.begin(), profile.products.end(),
-                            [&](const ProductSample& sample) { return sample.multiply == multiply; }))
-        << multiply;
+    EXPECT_TRUE(std::any_of(profile.products.begin(), profile.products.end(), [&](const ProductSample& sample) {
+      return sample.multiply == multiply;
+    })) << multiply;
   ASSERT_EQ(profile.attention.size(), 2u);
   ASSERT_EQ(profile.in_sequence.size(), 2u);
   EXPECT_EQ(profile.in_sequence[0].dtype, DType::f32);

@@ -10,8 +10,9 @@ namespace headroom {
 // even. Thread-safe; no heap call.
 using CodedTileDecoder = void (*)(const CodedMatrix& weight, int64_t first, int64_t count, void* to);
 
-// Decodes to `dtype`, from blocks of a multiple of 32 4-bit codes or of 16 8-bit codes; needs AVX2.
-CodedTileDecoder coded_tile_decoder(DType dtype, const Capabilities& capabilities);
+// Decodes weights that are stored like this to `dtype`, from blocks of a multiple of 32 4-bit codes or of 16 8-bit
+// codes; needs AVX2. `wide`: f32 elements, rounded to `dtype`.
+CodedTileDecoder coded_tile_decoder(const Storage& storage, DType dtype, bool wide, const Capabilities& capabilities);
 
 // The same to bf16; needs AVX-512 with bf16. Subnormal numbers become zero.
 CodedTileDecoder bf16_coded_tile_decoder();

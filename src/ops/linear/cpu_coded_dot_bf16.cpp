@@ -142,18 +142,16 @@ CodedRange range_of(int64_t rows, int bits) {
 
 }  // namespace
 
-CodedRange coded_dot_range(const Storage& storage, const RowTypes& types, int64_t rows, int64_t ins,
-                           const Capabilities& capabilities) {
-  if (types.x != DType::bf16 || !capabilities.has(kAvx512Bf16)) return nullptr;
-  if (rows > kDotRows || ins % kDotStep != 0 || storage.scale_block != 0) return nullptr;
+CodedRange bf16_coded_dot_range(const Storage& storage, DType y, int64_t rows, int64_t ins) {
+  if (rows > kDotRows || ins % kDotStep != 0) return nullptr;
   if (storage.block % kDotStep != 0 || RowScales::shift(storage, ins) < 0) return nullptr;
   const int bits = storage.payload_bits;
-  return types.y == DType::f32 ? range_of<float>(rows, bits) : range_of<bfloat16>(rows, bits);
+  return y == DType::f32 ? range_of<float>(rows, bits) : range_of<bfloat16>(rows, bits);
 }
 
 #else
 
-CodedRange coded_dot_range(const Storage&, const RowTypes&, int64_t, int64_t, const Capabilities&) { return nullptr; }
+CodedRange bf16_coded_dot_range(const Storage&, DType, int64_t, int64_t) { return nullptr; }
 
 #endif
 

@@ -2,58 +2,42 @@
 // few rows of the weight at a time are decoded, then multiplied with all rows of x.
 #include "ops/linear/cpu_coded_rows.h"
 
-#include "base/error.h"
 #include "ops/linear/coded_dot.h"
 #include "ops/linear/coded_tile.h"
-#include "ops/linear/row_products.h"
-#include "ops/linear/scratch.h"
+#include "ops/linear/decoded_rows.h"
 
 namespace headroom {
 namespace {
 
-struct CodedProduct {
-  RowsPlan plan;
-  Storage storage;
-  DType x = DType::f32, y = DType::f32;
-  int64_t threads = 1;  // for which there is scratch
-  CodedTileDecoder decode = nullptr;
-  ColumnRange range = nullptr;  // multiplies decoded rows
-  CodedRange direct = nullptr;  // used instead of both if set
-};
-
-// Columns begin .. end of `whole`, a few at a time.
-void run_decoded(const RowProduct& whole, const CodedProduct& product, const CodedMatrix& weight, int64_t begin,
-                 int64_t end, void* decoded) {
-  RowProduct piece = whole;
-  piece.w = decoded;
-  // With one row of x, the decoded rows stay in the first-level cache; blocks of rows have a fixed number of columns.
-  const int64_t most = whole.rows == 1 ? kDecodedRows / 3 : whole.arranged ? kBlockRows : kDecodedRows;
-  for (int64_t out = begin; out < end; out += most) {
-    const int64_t count = std::min(most, end - out);
-    product.decode(weight, out * whole.ins, count * whole.ins, decoded);
-    if (whole.bias) piece.bias = whole.bias + out;
-    if (whole.residual) piece.residual = behind(whole.residual, out, product.y);
-    piece.y = const_cast<std::byte*>(behind(whole.y, out, product.y));
-    product.range(piece, 0, count);
-  }
+CodedMatrix matrix_of(const KernelCall& call, const Storage& storage, int64_t ins, size_t i) {
+  return {call.inputs[1 + i].data, storage, call.outputs[i].dims.back() * ins};
 }
 
-void run(const KernelCall& call, const CodedProduct& product) {
-  HR_CHECK(threads() <= product.threads, "scratch for {} threads, a team of {}", product.threads, threads());
-  const int64_t each = decoded_row_bytes(product.plan.ins, product.x) * kDecodedRows;
-  each_pass(call, product.plan, call.scratch.data() + product.threads * each, [&](const PassRows& rows) {
-    share_columns(call, kDecodedRows, [&](size_t i, int64_t begin, int64_t end, int thread) {
-      const RowProduct part = row_product(call, product.plan, rows, i);
-      const CodedMatrix weight(call.inputs[1 + i].data, product.storage, part.outs * part.ins);
-      if (product.direct) return product.direct(part, weight, begin, end);
-      run_decoded(part, product, weight, begin, end, call.scratch.data() + thread * each);
-    });
-  });
+KernelOffer decoding(const Storage& storage, const RowsPlan& plan, const DecodedRows& decoded,
+                     CodedTileDecoder decode) {
+  return {kernel_of([=](const KernelCall& call) {
+            decoded.run(call, plan, [&](size_t i, int64_t row, int64_t rows, void* to) {
+              decode(matrix_of(call, storage, plan.ins, i), row * plan.ins, rows * plan.ins, to);
+            });
+          }),
+          {}};
+}
+
+// `begin`: bytes of scratch that are left free.
+KernelOffer direct(const Storage& storage, const RowsPlan& plan, int64_t begin, CodedRange range) {
+  return {kernel_of([=](const KernelCall& call) {
+            each_pass(call, plan, call.scratch.data() + begin, [&](const PassRows& rows) {
+              share_columns(call, kDecodedRows, [&](size_t i, int64_t first, int64_t end, int) {
+                range(row_product(call, plan, rows, i), matrix_of(call, storage, plan.ins, i), first, end);
+              });
+            });
+          }),
+          {}};
 }
 
 }  // namespace
 
-KernelOffer make_coded_rows(const KernelSpec& spec, const RowsPlan& plan, const DeviceFacts& facts) {
+KernelOffer make_coded_rows(const KernelSpec& spec, RowsPlan plan, const DeviceFacts& facts) {
   const Storage& storage = spec.inputs[LinearInputs::weight].storage;
   constexpr int64_t kWidest = 16, kPair = 32;  // lanes; codes of 4 bits
   if (!facts.capabilities.has(kAvx2)) return {nullptr, "the machine has no AVX2"};
@@ -62,16 +46,16 @@ KernelOffer make_coded_rows(const KernelSpec& spec, const RowsPlan& plan, const 
   if (!plan.out_in) return {nullptr, "rows of the weight are not dot products"};
   if (plan.ins % storage.block != 0 || storage.block % (storage.payload_bits == 4 ? kPair : kWidest) != 0)
     return {nullptr, "blocks do not fill rows and vectors"};
-  CodedProduct product{plan, storage, spec.inputs[LinearInputs::left].dtype, spec.outputs[0].dtype, facts.threads};
-  const int64_t needed = coded_rows_bytes(plan.ins, product.x, facts.threads);
-  if (needed > spec.scratch_bytes)
+  if (const int64_t needed = rows_scratch(spec.call(), facts); needed > spec.scratch_bytes)
     return {nullptr, fmt::format("needs {} bytes of scratch, {} are booked", needed, spec.scratch_bytes)};
-  product.decode = coded_tile_decoder(product.x, facts.capabilities);
-  const RowTypes types{product.x, product.x, product.y};
-  product.range = dot_range(types, facts.capabilities);
-  product.plan.arranged = rows_to_arrange(types, plan, facts, spec.scratch_bytes - needed);
-  product.direct = coded_dot_range(storage, types, plan.count, plan.ins, facts.capabilities);
-  return {kernel_of([product](const KernelCall& call) { run(call, product); }), {}};
+  const DType x = spec.inputs[LinearInputs::left].dtype, y = spec.outputs[0].dtype;
+  const RowTypes types{x, x, y};
+  plan.wide = are_widened(types, plan.count, facts, false);
+  const DecodedRows decoded(plan, plan.wide ? DType::f32 : x, y, facts);
+  if (const CodedRange range = coded_dot_range(storage, types, plan.count, plan.ins, facts.capabilities))
+    return direct(storage, plan, decoded.bytes(), range);
+  plan.arranged = rows_to_arrange(types, plan, facts, spec.scratch_bytes - decoded.bytes());
+  return decoding(storage, plan, decoded, coded_tile_decoder(storage, x, plan.wide, facts.capabilities));
 }
 
 }  // namespace headroom

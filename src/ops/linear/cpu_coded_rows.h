@@ -8,6 +8,6 @@ namespace headroom {
 
 // Accepts linear for at most eight rows, or with batch_invariant any number, and a weight [outs, ins] whose rows are
 // whole blocks; needs AVX2. The bits are those of the dense product with the decoded weight.
-KernelOffer make_coded_rows(const KernelSpec& spec, const RowsPlan& plan, const DeviceFacts& facts);
+KernelOffer make_coded_rows(const KernelSpec& spec, RowsPlan plan, const DeviceFacts& facts);
 
 }  // namespace headroom

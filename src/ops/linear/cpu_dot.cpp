@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "hwy/cache_control.h"
 #include "ops/cpu/capabilities.h"
+#include "ops/linear/finish_tile-inl.h"
 #include "ops/linear/row_products.h"
 #include "ops/stream/float_types.h"
 #include "ops/stream/lanes-inl.h"
@@ -73,19 +74,6 @@ void dot(const W* w, const T* x, int64_t ins, Ahead ahead, float* sums) {
       }
 }
 
-// Writes the sums of a tile to y.
-template <typename R>
-void finish(const RowProduct& call, int64_t row, int64_t rows, int64_t out, int64_t outs, const float* sums) {
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < outs; ++j) {
-      const int64_t at = (row + i) * call.outs + out + j;
-      float sum = *sums++;
-      if (call.bias) sum += call.bias[out + j];
-      if (call.residual) sum += static_cast<float>(static_cast<const R*>(call.residual)[at]);
-      static_cast<R*>(call.y)[at] = static_cast<R>(sum);
-    }
-}
-
 // A tile of `count` rows of x, at most kTileRows.
 template <int kOuts, typename T, typename W>
 void dot_some(int64_t count, const W* w, const T* x, int64_t ins, Ahead ahead, float* sums) {
@@ -112,17 +100,17 @@ void dot_columns(const RowProduct& call, int64_t begin, int64_t end) {
   if (call.rows == 1)
     for (; begin + kRowOuts <= end; begin += kRowOuts) {
       dot<kRowOuts, 1>(w + begin * call.ins, x, call.ins, ahead_of(0, begin, kRowOuts), sums);
-      finish<R>(call, 0, 1, begin, kRowOuts, sums);
+      finish_tile<R>(call, 0, 1, begin, kRowOuts, sums);
     }
   const auto tile = [&](int64_t row, int64_t rows, int64_t out, int64_t outs) {
     const T* const of = x + row * call.ins;
     if (outs == kTileOuts) {
       dot_some<kTileOuts>(rows, w + out * call.ins, of, call.ins, ahead_of(row, out, outs), sums);
-      return finish<R>(call, row, rows, out, outs, sums);
+      return finish_tile<R>(call, row, rows, out, outs, sums);
     }
     for (; outs > 0; --outs, ++out) {
       dot_some<1>(rows, w + out * call.ins, of, call.ins, Ahead{}, sums);
-      finish<R>(call, row, rows, out, 1, sums);
+      finish_tile<R>(call, row, rows, out, 1, sums);
     }
   };
   each_dot_tile<kTileRows, kTileOuts>(call.rows, call.ins * static_cast<int64_t>(sizeof(T)), begin, end, tile);

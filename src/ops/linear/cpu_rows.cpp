@@ -1,7 +1,9 @@
 #include "ops/linear/cpu_rows.h"
 
+#include "ops/cast/convert.h"
 #include "ops/linear/cpu_coded_rows.h"
 #include "ops/linear/cpu_int8_blocks.h"
+#include "ops/linear/decoded_rows.h"
 #include "ops/linear/scratch.h"
 
 namespace headroom {
@@ -17,6 +19,20 @@ void run_rows(const KernelCall& call, const RowsPlan& plan, ColumnRange range) {
   });
 }
 
+// Rows of the weight are converted to f32 as x is.
+void run_wide_rows(const KernelCall& call, const RowsPlan& plan, const DecodedRows& decoded) {
+  decoded.run(call, plan, [&](size_t i, int64_t row, int64_t rows, void* to) {
+    const TensorView& w = call.inputs[1 + i];
+    convert_floats(behind(w.data, row * plan.ins, w.dtype), w.dtype, to, DType::f32, rows * plan.ins);
+  });
+}
+
+KernelOffer make_wide_rows(const KernelSpec& spec, RowsPlan plan, const DeviceFacts& facts) {
+  plan.wide = true;
+  const DecodedRows decoded(plan, DType::f32, spec.outputs[0].dtype, facts);
+  return {kernel_of([plan, decoded](const KernelCall& call) { run_wide_rows(call, plan, decoded); }), {}};
+}
+
 KernelOffer make_rows(const KernelSpec& spec, RowsPlan plan, const DeviceFacts& facts) {
   const RowTypes types{spec.inputs[LinearInputs::left].dtype, spec.inputs[LinearInputs::weight].dtype,
                        spec.outputs[0].dtype};
@@ -27,6 +43,9 @@ KernelOffer make_rows(const KernelSpec& spec, RowsPlan plan, const DeviceFacts& 
   if (types.w != types.x && !plan.any_count) return {nullptr, "the weight has another dtype than x"};
   if (!facts.capabilities.has(kAvx2)) return {nullptr, "the machine has no AVX2"};
   if (plan.count > 8 && !plan.any_count) return {nullptr, "more than eight rows"};
+  if (plan.any_count && plan.out_in && are_widened(types, plan.count, facts, true) &&
+      rows_scratch(spec.call(), facts) <= spec.scratch_bytes)
+    return make_wide_rows(spec, plan, facts);
   const ColumnRange range = plan.out_in ? dot_range(types, facts.capabilities) : combine_range(types);
   plan.arranged = rows_to_arrange(types, plan, facts, spec.scratch_bytes);
   return {kernel_of([plan, range](const KernelCall& call) { run_rows(call, plan, range); }), {}};
@@ -46,6 +65,20 @@ int64_t rows_to_arrange(const RowTypes& types, const RowsPlan& plan, const Devic
   return needed > 0 && needed <= scratch_bytes ? arranged_rows(plan.count, plan.ins) : 0;
 }
 
+PassRows pass_from(const KernelCall& call, const RowsPlan& plan, int64_t first, std::byte* scratch) {
+  PassRows rows{first, std::min(plan.pass_rows(), plan.count - first)};
+  const TensorView& x = call.inputs[LinearInputs::left];
+  const void* const from = behind(x.data, first * plan.ins, x.dtype);
+  if (plan.wide) {
+    convert_in_parallel(from, x.dtype, scratch, DType::f32, rows.count * plan.ins);
+    rows.wide = scratch;
+  } else if (plan.arranged > 0 && rows_in_blocks(rows.count) > 0) {
+    arrange_rows(from, rows.count, plan.ins, scratch);
+    rows.arranged = scratch;
+  }
+  return rows;
+}
+
 RowProduct row_product(const KernelCall& call, const RowsPlan& plan, const PassRows& rows, size_t i) {
   RowProduct product{call.inputs[LinearInputs::left].data};
   if (plan.bias != 0) product.bias = call.inputs[plan.bias + i].as<float>();
@@ -55,6 +88,7 @@ RowProduct row_product(const KernelCall& call, const RowsPlan& plan, const PassR
   product = rows_from(product, rows.first, call.inputs[LinearInputs::left].dtype, call.outputs[i].dtype);
   product.rows = rows.count;
   product.arranged = rows.arranged;
+  if (rows.wide) product.x = rows.wide;
   return product;
 }
 

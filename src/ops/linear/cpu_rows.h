@@ -9,6 +9,7 @@
 #include "ops/linear/row_blocks.h"
 #include "ops/linear/row_products.h"
 #include "ops/linear/shape.h"
+#include "ops/linear/wide_rows.h"
 
 namespace headroom {
 
@@ -21,6 +22,9 @@ struct RowsPlan {
   size_t residual = 0;     // 0: none
   bool any_count = false;  // more than eight rows are allowed: attribute batch_invariant
   int64_t arranged = 0;    // rows of x that are arranged in blocks at a time (row_blocks.h); 0: none
+  bool wide = false;       // rows of x are converted to f32 (wide_rows.h)
+
+  int64_t pass_rows() const { return wide ? wide_rows(count, ins) : arranged > 0 ? arranged : count; }
 };
 
 // That of a call of linear or linear_group.
@@ -33,6 +37,7 @@ inline constexpr const char* kStoredApart = "weights that are stored in several 
 struct PassRows {
   int64_t first = 0, count = 0;
   const void* arranged = nullptr;  // in blocks too
+  const void* wide = nullptr;      // in f32 too
 };
 
 // The product of these rows and output i without its weight.
@@ -41,19 +46,14 @@ RowProduct row_product(const KernelCall& call, const RowsPlan& plan, const PassR
 // plan.arranged for these operands and this scratch; 0 for a weight whose rows are not dot products.
 int64_t rows_to_arrange(const RowTypes& types, const RowsPlan& plan, const DeviceFacts& facts, int64_t scratch_bytes);
 
-// Calls body(rows) for all rows of x in turn. `scratch`: arranged_bytes() bytes if plan.arranged > 0.
+// The rows of a pass from `first` on, in the form that the plan wants them in, which is written to `scratch`.
+PassRows pass_from(const KernelCall& call, const RowsPlan& plan, int64_t first, std::byte* scratch);
+
+// Calls body(rows) for all rows of x in turn. `scratch`: arranged_bytes() bytes if plan.arranged > 0, wide_bytes() if
+// plan.wide.
 template <typename Body>
 void each_pass(const KernelCall& call, const RowsPlan& plan, std::byte* scratch, const Body& body) {
-  if (plan.arranged == 0) return body(PassRows{0, plan.count});
-  const void* const x = call.inputs[LinearInputs::left].data;
-  for (int64_t first = 0; first < plan.count; first += plan.arranged) {
-    PassRows rows{first, std::min(plan.arranged, plan.count - first)};
-    if (rows_in_blocks(rows.count) > 0) {
-      arrange_rows(behind(x, first * plan.ins, DType::bf16), rows.count, plan.ins, scratch);
-      rows.arranged = scratch;
-    }
-    body(rows);
-  }
+  for (int64_t first = 0; first < plan.count; first += plan.pass_rows()) body(pass_from(call, plan, first, scratch));
 }
 
 // Calls columns(i, begin, end, thread) for the columns of every output i; the threads share the columns of all outputs,

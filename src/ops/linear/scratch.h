@@ -6,6 +6,7 @@
 #include "ops/linear/int8_blocks.h"
 #include "ops/linear/row_blocks.h"
 #include "ops/linear/shape.h"
+#include "ops/linear/wide_rows.h"
 
 namespace headroom {
 
@@ -18,8 +19,9 @@ inline int64_t low_rank_of(const OpCall& call) {
 // Rows of a weight in blocks of codes that a thread decodes at a time: whole tiles of every dot product.
 constexpr int64_t kDecodedRows = 24;
 
+// `x`: the dtype of the decoded elements.
 inline int64_t decoded_row_bytes(int64_t ins, DType x) { return align_up(ins * dtype_bytes(x), 64); }
-inline int64_t coded_rows_bytes(int64_t ins, DType x, int64_t threads) {
+inline int64_t decoded_rows_bytes(int64_t ins, DType x, int64_t threads) {
   return threads * kDecodedRows * decoded_row_bytes(ins, x);
 }
 
@@ -51,8 +53,13 @@ inline MatmulSpec linear_product(const OpCall& call) {
   return spec;
 }
 
-// Scratch of the kernels that read the weight as it is stored: rows of codes that are decoded, and behind them x in
-// blocks of rows. A batch-invariant product uses them for every number of rows.
+// Whether products of these operands convert x, and rows of the weight, to f32 first.
+inline bool are_widened(const RowTypes& types, int64_t rows, const DeviceFacts& facts, bool dense) {
+  return widens_rows(types.x, facts.capabilities) && (!dense || (types.w == types.x && rows >= kLeastWideRows));
+}
+
+// Scratch of the kernels that read the weight as it is stored: rows of it that are decoded or converted, and behind
+// them x in f32 or in blocks of rows. A batch-invariant product uses them for every number of rows.
 inline int64_t rows_scratch(const OpCall& call, const DeviceFacts& facts) {
   const LinearShape shape = linear_shape(call);
   const bool invariant = is_batch_invariant(call.attrs);
@@ -61,7 +68,9 @@ inline int64_t rows_scratch(const OpCall& call, const DeviceFacts& facts) {
   const ConcreteType& weight = call.inputs[LinearInputs::weight];
   const bool dense = weight.storage.dense();
   const RowTypes types{x.dtype, dense ? weight.dtype : x.dtype, call.outputs[0].dtype};
-  const int64_t decoded = dense ? 0 : coded_rows_bytes(shape.ins, x.dtype, facts.threads);
+  if (shape.out_in && are_widened(types, shape.rows, facts, dense))
+    return decoded_rows_bytes(shape.ins, DType::f32, facts.threads) + wide_bytes(shape.rows, shape.ins);
+  const int64_t decoded = dense ? 0 : decoded_rows_bytes(shape.ins, x.dtype, facts.threads);
   return decoded + (invariant && shape.out_in ? arranged_bytes(types, shape.rows, shape.ins, facts.capabilities) : 0);
 }
 

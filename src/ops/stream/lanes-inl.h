@@ -59,17 +59,27 @@ HWY_INLINE void store(D d, hn::Vec<D> value, float* to) {
   hn::StoreU(value, d, to);
 }
 
-// Round to nearest even; NaN stays NaN: the same bits as bfloat16(float).
+// Bits whose upper half is that of bfloat16(float), rounded to nearest even. A NaN stays one if its lower half is 0.
 template <class D>
-HWY_INLINE void store(D d, hn::Vec<D> value, bfloat16* to) {
-  const hn::Rebind<uint16_t, D> narrow;
+HWY_INLINE auto rounded_bits(D, hn::Vec<D> value) {
   const hn::Rebind<uint32_t, D> wide;
   const auto bits = hn::BitCast(wide, value);
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(wide, 1u));
-  const auto rounded = hn::Add(bits, hn::Add(hn::Set(wide, 0x7fffu), odd));
-  const auto quiet = hn::Or(bits, hn::Set(wide, 0x400000u));
-  const auto nan = hn::RebindMask(wide, hn::IsNaN(value));
-  const auto top = hn::ShiftRight<16>(hn::IfThenElse(nan, quiet, rounded));
+  return hn::Add(hn::Add(bits, hn::Set(wide, 0x7fffu)), odd);
+}
+
+// The same for any value.
+template <class D>
+HWY_INLINE auto bfloat16_bits(D d, hn::Vec<D> value) {
+  const hn::Rebind<uint32_t, D> wide;
+  const auto quiet = hn::Or(hn::BitCast(wide, value), hn::Set(wide, 0x400000u));
+  return hn::IfThenElse(hn::RebindMask(wide, hn::IsNaN(value)), quiet, rounded_bits(d, value));
+}
+
+template <class D>
+HWY_INLINE void store(D d, hn::Vec<D> value, bfloat16* to) {
+  const hn::Rebind<uint16_t, D> narrow;
+  const auto top = hn::ShiftRight<16>(bfloat16_bits(d, value));
   hn::StoreU(hn::TruncateTo(narrow, top), narrow, reinterpret_cast<uint16_t*>(to));
 }
 
@@ -87,6 +97,21 @@ HWY_INLINE void store(D d, hn::Vec<D> value, float16* to) {
 #endif
 }
 
+// The values that storing as T and loading again gives.
+template <typename T, class D>
+HWY_INLINE hn::Vec<D> round_to(D d, hn::Vec<D> value) {
+  if constexpr (std::is_same_v<T, float>) {
+    return value;
+  } else if constexpr (std::is_same_v<T, bfloat16>) {
+    const hn::Rebind<uint32_t, D> wide;
+    return hn::BitCast(d, hn::And(bfloat16_bits(d, value), hn::Set(wide, 0xffff0000u)));
+  } else {
+    T narrow[hn::MaxLanes(D())];
+    store(d, value, narrow);
+    return load(d, narrow);
+  }
+}
+
 // Loads elements as those of type T: f32 ones are rounded to it.
 template <typename T, class D>
 HWY_INLINE hn::Vec<D> load_rounded(D d, const T* from) {
@@ -94,9 +119,7 @@ HWY_INLINE hn::Vec<D> load_rounded(D d, const T* from) {
 }
 template <typename T, class D>
 requires(!std::is_same_v<T, float>) HWY_INLINE hn::Vec<D> load_rounded(D d, const float* from) {
-  T narrow[hn::MaxLanes(D())];
-  store(d, hn::LoadU(d, from), narrow);
-  return load(d, narrow);
+  return round_to<T>(d, hn::LoadU(d, from));
 }
 
 // body(d, i) for the elements from begin to end: full vectors first, then one element at a time.

@@ -1,0 +1,66 @@
+// Products with a weight whose rows are decoded, or converted, a few at a time.
+#pragma once
+
+#include "base/error.h"
+#include "ops/linear/cpu_rows.h"
+#include "ops/linear/scratch.h"
+
+namespace headroom {
+
+class DecodedRows {
+ public:
+  // Rows of the weight are decoded to `dtype`, that of the rows of x in a pass.
+  DecodedRows(const RowsPlan& plan, DType dtype, DType y, const DeviceFacts& facts)
+      : range_(dot_range({dtype, dtype, y}, facts.capabilities)),
+        y_(y),
+        row_bytes_(decoded_row_bytes(plan.ins, dtype)),
+        threads_(facts.threads) {}
+
+  // Scratch in front of that of each_pass().
+  int64_t bytes() const { return threads_ * kDecodedRows * row_bytes_; }
+
+  // decode(i, row, rows, to): rows of the weight of output i.
+  template <typename Decode>
+  void run(const KernelCall& call, const RowsPlan& plan, const Decode& decode) const {
+    HR_CHECK(threads() <= threads_, "scratch for {} threads, a team of {}", threads_, threads());
+    each_pass(call, plan, call.scratch.data() + bytes(), [&](const PassRows& rows) {
+      share_columns(call, kDecodedRows, [&](size_t i, int64_t begin, int64_t end, int thread) {
+        const auto of = [&](int64_t row, int64_t count, void* to) { decode(i, row, count, to); };
+        columns(row_product(call, plan, rows, i), begin, end, call.scratch.data() + thread * kDecodedRows * row_bytes_,
+                of);
+      });
+    });
+  }
+
+ private:
+  // With one row of x, the decoded rows stay in the first-level cache, with more in the second-level cache; blocks of
+  // rows have a fixed number of columns.
+  int64_t most(const RowProduct& product) const {
+    constexpr int64_t kCacheBytes = int64_t{1} << 18;
+    if (product.rows == 1) return kDecodedRows / 3;
+    if (product.arranged) return kBlockRows;
+    return kDecodedRows * row_bytes_ > kCacheBytes ? kDecodedRows / 2 : kDecodedRows;
+  }
+
+  // Columns begin .. end of `whole`, a few at a time.
+  template <typename Decode>
+  void columns(const RowProduct& whole, int64_t begin, int64_t end, std::byte* decoded, const Decode& decode) const {
+    RowProduct piece = whole;
+    piece.w = decoded;
+    for (int64_t out = begin; out < end; out += most(whole)) {
+      const int64_t count = std::min(most(whole), end - out);
+      decode(out, count, decoded);
+      if (whole.bias) piece.bias = whole.bias + out;
+      if (whole.residual) piece.residual = behind(whole.residual, out, y_);
+      piece.y = const_cast<std::byte*>(behind(whole.y, out, y_));
+      range_(piece, 0, count);
+    }
+  }
+
+  ColumnRange range_;
+  DType y_;
+  int64_t row_bytes_;
+  int64_t threads_;
+};
+
+}  // namespace headroom
