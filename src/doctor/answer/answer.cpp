@@ -19,7 +19,9 @@
 #include "doctor/remedies/figures.h"
 #include "doctor/remedies/log_batch.h"
 #include "doctor/remedies/log_job.h"
+#include "doctor/remedies/model_words.h"
 #include "doctor/remedies/posted_numbers.h"
+#include "doctor/remedies/told_stage.h"
 
 namespace headroom::doctor {
 namespace {
@@ -68,6 +70,18 @@ std::optional<int64_t> host_limit(const Request& request, const Case& incident) 
   if (incident.job && incident.job->devices.grant.host_memory_bytes)
     return incident.job->devices.grant.host_memory_bytes;
   return std::nullopt;
+}
+
+// The device that a person names beside a command, where nothing prints one: "on one A100 80GB".
+void take_told_gpu(Case& incident) {
+  constexpr std::string_view kElsewhere =
+      "works on|worked on|works fine on|runs on|fine on|fits on|another machine|other machine|other gpu|larger gpu|"
+      "needs at least|换成|换到";
+  const Message* message = main_message(incident);
+  if (incident.gpu || !incident.job || (message && message->capacity_bytes)) return;
+  if (!any_word(incident.log_text, kElsewhere).empty()) return;
+  incident.gpu = gpu_in_words(incident.log_text);
+  incident.gpu_is_told = incident.gpu.has_value();
 }
 
 void fill_capacity(const Request& request, const std::optional<int64_t>& sized, Case& incident) {
@@ -207,6 +221,7 @@ Case case_of(const Request& request, const Intake& intake, Case incident, std::v
   incident.shape = choose_shape(request, intake.config, notes);
   std::optional<int64_t> sized;
   incident.gpu = choose_gpu(request, intake.config, intake.log, sized);
+  if (!sized) take_told_gpu(incident);
   if (incident.job && incident.shape)
     incident.estimate = estimate(*incident.job, *incident.shape, incident.gpu, incident.software);
   doubt_quotation(incident);

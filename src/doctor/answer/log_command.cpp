@@ -129,11 +129,18 @@ bool is_sentence_behind_hash(const std::string& line) {
          line.substr(begin, end - begin).find('=') == std::string::npos;
 }
 
+// Inline code, "`python train.py --lr 1` ends so": what stands between the marks.
+std::string within_marks(std::string line) {
+  const size_t open = line.find_first_not_of(" \t");
+  if (open == std::string::npos || line[open] != '`' || line.compare(open, 3, "```") == 0) return line;
+  return line.substr(open + 1, line.find('`', open + 1) - open - 1);
+}
+
 // The first line that is a typed command, with or without a prompt.
 std::vector<std::string> typed_command(const std::string& log) {
   bool comment = false;  // of several lines: its commands explain the file
   for (size_t at = 0; at < log.size();) {
-    const std::string line = joined_line(log, at);
+    const std::string line = within_marks(joined_line(log, at));
     comment = behind_hash(line) && (comment || is_sentence_behind_hash(line));
     size_t begin = line.find_first_not_of(" $>!#%+\t");
     if (comment || begin == std::string::npos || line.size() >= kLongestArguments) continue;

@@ -208,8 +208,9 @@ class LogScanner::State {
 
   // Of a message and a shorter one of the same failure only the fuller is kept. True: that is the one known before.
   bool joins_its_title(Message& message) {
-    const auto known = std::find_if(report_.messages.begin(), report_.messages.end(),
-                                    [&](const Message& each) { return one_is_fuller(each, message); });
+    const auto known = std::find_if(report_.messages.begin(), report_.messages.end(), [&](const Message& each) {
+      return one_is_fuller(each, message) || is_bare_title(each, message);
+    });
     if (known == report_.messages.end()) return false;
     if (only_requests(message)) {
       take_shorter(*known, message);

@@ -47,6 +47,11 @@ bool one_is_fuller(const Message& a, const Message& b) {
          a.rank == b.rank && only_requests(a) != only_requests(b);
 }
 
+bool is_bare_title(const Message& title, const Message& message) {
+  return title.line == 1 && title.format == "torch_no_numbers" && title.frames.empty() && message.requested_bytes &&
+         title.framework == message.framework && title.rank == message.rank;
+}
+
 void take_shorter(Message& fuller, Message& shorter) {
   fuller.repeats += shorter.repeats;
   if (fuller.frames.empty()) fuller.frames = std::move(shorter.frames);

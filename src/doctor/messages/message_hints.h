@@ -15,6 +15,8 @@ bool same_message(const Message& a, const Message& b);
 bool only_requests(const Message& message);
 // Whether both report one failure, of which one prints only the requested bytes and the other more.
 bool one_is_fuller(const Message& a, const Message& b);
+// Whether the first is a title without figures, above the message itself.
+bool is_bare_title(const Message& title, const Message& message);
 // Gives the fuller one the repeats of the other, and its frames and phase where it has none.
 void take_shorter(Message& fuller, Message& shorter);
 

@@ -355,6 +355,7 @@ std::string CaseView::doubt_after(const Changes& changes) const {
   if (sees_images(job_, *shape()))
     return fmt::format("images take memory that is not in the estimate: {}",
                        serving() ? "start it with fewer of them" : "measure with --probe");
+  if (incident_.gpu_is_told) return "the device is known by the post's words alone: give --gpu NAME";
   if (shape()->guessed) return "the model's shape is guessed: give --model config.json";
   if (const std::string& library = job_.library; !library.empty())
     return library + " brings modules of its own: measure with --probe";

@@ -16,7 +16,13 @@ constexpr std::string_view kNoDevice =
     "on the cpu|train on cpu|train on the cpu|trained on cpu|--device cpu|--device=cpu|device: "
     "cpu|--no_cuda|no_cuda=true|"
     "use_cpu=true|use_cpu: true|没有gpu|没有显卡|无gpu|无显卡|纯cpu|只用cpu|仅用cpu|用cpu训练|用cpu跑|cpu训练|"
-    "gpuなし|gpuが無|cpuのみ|cpuだけ|cpuで学習|cpuで訓練";
+    "i use cpu|i use a cpu|i use the cpu|i used cpu|i only use cpu|i am using cpu|i'm using cpu|i am using a cpu|i run "
+    "it "
+    "on cpu|i run it on the cpu|我用的是cpu|我用的cpu|gpuなし|gpuが無|cpuのみ|cpuだけ|cpuで学習|cpuで訓練";
+// What a CPU only helps with.
+constexpr std::string_view kHelpers =
+    "cpu offload|cpu-offload|cpu_offload|cpu adam|cpu ram|cpu memory|cpu workers|cpu for the data|cpu for data|cpu to "
+    "load|cpu to save";
 // A machine by its kind, in a post without a GPU.
 constexpr std::string_view kMachines =
     "standard-4 cpu|standard-8 cpu|standard-16 cpu|standard-32 cpu|cpu instance|cpu machine|cpu node|cpu server";
@@ -36,7 +42,7 @@ std::string_view printed_without(std::string_view log) {
 
 std::string_view cpu_alone(std::string_view log) {
   if (!any_word(log, kWithADevice).empty()) return {};
-  std::string_view told = affirmed_word(log, kNoDevice);
+  std::string_view told = affirmed_word(without_words(log, kHelpers), kNoDevice);
   if (told.empty() && any_word(log, "gpu|cuda|vram|显存").empty()) told = affirmed_word(log, kMachines);
   return told.empty() ? printed_without(log) : told;
 }

@@ -61,13 +61,24 @@ int bits_in(const std::string& text) {
   return any_word(text, kEight).empty() ? 16 : 8;
 }
 
-// The ways to write "RTX-4090": "rtx 4090", "rtx4090", "rtx-4090", "4090".
+// The ways to write "RTX-4090": "rtx 4090", "rtx4090", "rtx-4090", "4090"; "A100-80GB": "a100 80gb", "80gb a100".
 std::vector<std::string> ways_to_write(std::string name) {
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   const size_t dash = name.find('-');
   const std::string series = name.substr(0, dash);
-  if (dash == std::string::npos || (series != "rtx" && series != "gtx")) return {name};
+  if (dash == std::string::npos) return {name};
   const std::string rest = name.substr(dash + 1);
+  if (rest.ends_with("gb")) {  // "A100-80GB"
+    const std::string amount = rest.substr(0, rest.size() - 1);
+    return {name,
+            series + " " + rest,
+            series + "(" + rest,
+            series + " (" + rest,
+            rest + " " + series,
+            series + " " + amount,
+            series + "-" + amount};
+  }
+  if (series != "rtx" && series != "gtx") return {name};
   return {series + " " + rest, series + rest, name, rest};
 }
 

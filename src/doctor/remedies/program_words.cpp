@@ -67,7 +67,7 @@ std::string_view speech_word(std::string_view log) {
       "aishell|utterance|recording|wav$|fbank|"
       "tacotron|waveglow|wavenet|mel_frames|melspec|mel spec|mel-spec|hifi-gan|hifigan|text-to-speech|text to speech|"
       "tts$|"
-      "wenet|icefall|espnet|rnn-t|音频|语音|录音|采样率|音声|slice较长");
+      "转写|转录|文字起こし|wenet|icefall|espnet|rnn-t|音频|语音|录音|采样率|音声|slice较长");
 }
 
 std::string_view windows_word(std::string_view log) {

@@ -23,6 +23,7 @@ struct Case {
   std::optional<Job> quoted;   // what a text quotes of a job that it does not describe whole
   std::optional<ModelShape> shape;
   std::optional<Gpu> gpu;
+  bool gpu_is_told = false;  // by a person's words alone
   std::optional<Estimate> estimate;
   std::optional<int64_t> capacity_bytes;  // of the device or host limit in question
   Growth growth;                          // of memory over time, where the log has samples

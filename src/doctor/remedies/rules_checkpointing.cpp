@@ -16,6 +16,7 @@ bool on_by_the_log(const CaseView& s) {
       "with gradient checkpointing|gradient checkpointing is on|gradient checkpointing enabled|开了gradient "
       "checkpointing|"
       "+ gradient checkpointing|and gradient checkpointing|开启了gradient|开启gradient|开了梯度检查点|开启了梯度检查点";
+  if (!s.log_says("element 0 of tensors does not require grad").empty()) return false;  // it failed otherwise
   return !s.log_says(kOn).empty() && s.log_says("gradient_checkpointing=false|gradient_checkpointing: false").empty();
 }
 

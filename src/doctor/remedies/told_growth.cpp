@@ -45,7 +45,10 @@ constexpr std::string_view kGrowing =
     "slowly fill|gradually fill|fills up slowly|fills up during|keeps filling|goes up by|increases during|grows "
     "during|increasing during|growing during|increasing over|growing over|一直在增|一直增|"
     "不断增|持续增|逐渐增|逐步增|缓慢增|慢慢涨|一直上涨|一直上升|不断上升|持续上升|逐渐上升|keep growing|keep "
-    "increasing|grows with|grows until|increases until|increases "
+    "increasing|progressively increas|progressively grow|increasing continuously|increasing continually|growing "
+    "continuously|increasing with training|increasing with iter|increasing with step|increasing with epoch|increasing "
+    "with time|increasing with each|increasing with every|increasing each|increasing every|growing each|growing "
+    "every|grows with|grows until|increases until|increases "
     "with|increases every|increases over";
 // These may compare two settings: they tell of growth beside a word for time only.
 constexpr std::string_view kMayCompare = "usage increases|memory increases|consumption increases";

@@ -62,7 +62,8 @@ constexpr StageWords kStages[] = {
      "text-to-image|stablevideodiffusion|执行sample|采样|while sampling|when sampling|during sampling|sampling "
      "step|サンプリング|画像生成|文生图|encode|encoding|embedding|embed$|transcri|prompt|max_new_"
      "tokens|each request|"
-     "every request|推理|推断|预测|部署|对话|聊天|问答|向量化|转录|推論|チャット|対話|会話|デモ|文字起こし|出图|生图|"
+     "every "
+     "request|推理|推断|预测|部署|对话|聊天|问答|向量化|转录|转写|推論|チャット|対話|会話|デモ|文字起こし|出图|生图|"
      "生成",
      "chatglm|chat-glm|-chat|chat-hf|_chat|chat_template|chatml|chat模型|chat版|prediction_loss|predict_with_generate|"
      "上采样|下采样|降采样|负采样|采样率|随机采样|アップサンプリング|ダウンサンプリング|"
@@ -100,7 +101,8 @@ constexpr std::string_view kRanOut =
     "out of memory|out of the memory|out of my memory|out-of-memory|outofmemory|out memory|out of mem$|memory "
     "out|oom$|ooms$|oomed|oom-|oomkill|runs "
     "out|ran out|run out|running out|"
-    "explod|memory leak|more and more memory|memory error|memoryerror|memory issue|memory problem|nothing is left|"
+    "resourceexhausted|resource exhausted|explod|memory leak|more and more memory|memory error|memoryerror|memory "
+    "issue|memory problem|nothing is left|"
     "nothing in left|not enough memory|insufficient memory|insufficient system resources|memory overflow|"
     "out of vram|out of ram|out of gpu|not fit$|'t fit$|cannot allocate memory|too much memory|too much vram|too much "
     "ram|more memory than|all my memory|all the memory|all memory|eats up|memory full|ram is full|memory is "
@@ -168,10 +170,14 @@ std::string_view title_of(std::string_view log) {
   return find_text(title, "file \"") == std::string_view::npos ? title : std::string_view();
 }
 
-// The sentences that say so, without frames. A title that says what failed need not speak of memory.
+// The sentences that say so, without frames. A title that says what failed, or asks what memory it needs, need not
+// say that it ran out.
 std::vector<std::string_view> failing_sentences(std::string_view log) {
   constexpr size_t kMost = 64;  // of people's words; a log may repeat its own for hours
-  constexpr std::string_view kFailed = "error|fails|failed|failure|crash|报错|失败|出错|エラー|失敗";
+  constexpr std::string_view kFailed =
+      "error|fails|failed|failure|crash|报错|失败|出错|エラー|失敗|memory requirement|vram requirement|ram requirement|"
+      "how much memory|how much gpu memory|how much vram|how much ram|memory needed|memory required|需要多少显存|"
+      "需要多大显存|需要多大的显存";
   std::vector<std::string_view> failing;
   if (const std::string_view title = title_of(log); !ran_out(title) && !any_word(title, kFailed).empty())
     failing.push_back(title);

@@ -56,6 +56,13 @@ inline constexpr std::string_view kResolved =
 inline constexpr std::string_view kKohyaScripts =
     "train_network.py|sdxl_train|flux_train|sd3_train|fine_tune.py|train_db.py|kohya|sd-scripts|--network_module";
 // Words with which people say so.
+// ComfyUI's name, its messages, and programs that run it.
+inline constexpr std::string_view kComfyUi =
+    "comfyui|in comfy|comfy unloads|unloading all loaded models|prompt executed in|allocation on device|krita-ai|krita "
+    "ai|ksampler|"
+    "samplercustom";
+bool by_comfyui(const CaseView& view);
+
 inline constexpr std::string_view kStageOfPrediction =
     "during validation|during evaluation|when evaluating|while evaluating|during inference|evaluation stage|"
     "validation stage|at evaluation|at validation|while testing|when testing|during testing|trying to test|"

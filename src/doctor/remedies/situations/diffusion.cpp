@@ -24,7 +24,9 @@ bool says(const CaseView& view, std::string_view words) {
 
 bool any_pool_device(const CaseView& view) { return view.pool() == Pool::device; }
 // A folder in a path names an interface that does not run: the script that trains does.
-bool of_an_interface(const CaseView& view) { return any_pool_device(view) && !says(view, kKohyaScripts); }
+bool of_an_interface(const CaseView& view) {
+  return any_pool_device(view) && !says(view, kKohyaScripts) && !by_comfyui(view);
+}
 bool going_backward(const CaseView& view) { return view.phase("backward") || view.phase("optimizer"); }
 bool trained_by_diffusers(const CaseView& view) { return on_device(view) && !says(view, kKohyaScripts); }
 // It is fine-tuned, by any script.
@@ -50,11 +52,12 @@ bool sampling(const CaseView& view) {
          !says(view, kKohyaScripts) && !says(view, kTrainingScripts) && !tuned(view);
 }
 bool sampling_by_code(const CaseView& view) {
-  return sampling(view) &&
+  return sampling(view) && !by_comfyui(view) &&
          !says(view,
                "comfyui|diffusion webui|diffusion web ui|sd webui|sd-webui|sd web "
                "ui|stable-diffusion-webui|a1111|automatic1111|invokeai|fooocus|swarmui|sdnext|ldm_patched|k_diffusion");
 }
+bool sampling_elsewhere(const CaseView& view) { return sampling(view) && !by_comfyui(view); }
 bool sampling_images(const CaseView& view) { return sampling(view) && speaks_of_diffusion(view); }
 Evidence under_torch_1(const CaseView& view) {
   const std::string_view version = view.log_says(
@@ -206,7 +209,7 @@ constexpr Situation kSituations[] = {
      tuned_by_words},
     {"vae_decodes_the_whole_image",
      "the VAE decodes (or encodes) the whole image or all frames at once: its convolutions work at full resolution",
-     sampling,
+     sampling_elsewhere,
      {{log, 0.9,
        "vae.decode|vae.encode|decode_latents|decode_first_stage|encode_first_stage|first_stage_model|autoencoder_kl|"
        "autoencoders/|vaedecode|vaeencode|vae decod|decode_to_pixels|_vae.py|causalvae|causal_conv3d"}},

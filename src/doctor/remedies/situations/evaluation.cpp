@@ -71,6 +71,7 @@ bool only_speaks_of_tests(const CaseView& view) {
 }
 bool own_evaluation(const CaseView& view) {
   if (!view.log_says(kOpenNmt).empty() || !view.log_says(kWithoutGradients).empty()) return false;
+  if (!view.log_says("lm_eval|lm-eval|lm-evaluation-harness").empty()) return false;
   if (only_speaks_of_tests(view)) return false;
   if (!view.log_says(kLibraries).empty() && view.message() && view.message()->frames.empty()) return false;
   if (!on_device(view) || view.serving() || with_a_trainer(view)) return false;
@@ -115,6 +116,9 @@ bool called_by_hand(const CaseView& view) {
   return on_device(view) && !view.training() && !view.serving() && view.log_says(kOff).empty() &&
          view.setup_says(kOff).empty();
 }
+// The evaluation harness of language models; options as it spells them.
+constexpr std::string_view kHarness = "lm_eval|lm-eval|lm evaluation harness|lm-evaluation-harness";
+bool by_the_harness(const CaseView& view) { return view.pool() == Pool::device && !view.foreign_framework(); }
 bool generating(const CaseView& view) { return predicting_on_device(view) && !view.log_says("transformers/").empty(); }
 
 constexpr Situation kSituations[] = {
@@ -195,6 +199,16 @@ constexpr Situation kSituations[] = {
      {{"no-grad", "with torch.no_grad(): around the call (or torch.inference_mode())"},
       {"half-inference"},
       {"input-size"}}},
+    {"evaluation_by_a_harness",
+     "the harness takes as many rows at once as fitted when it looked, and keeps room for nothing else: gathering the "
+     "results of all processes, or longer rows, find none",
+     by_the_harness,
+     {{either, 0.93, kHarness}},
+     {{"eval-batch",
+       "--batch_size 4: a number, smaller than what auto finds (or --batch_size auto --max_batch_size 8)"},
+      {"half-inference", "dtype=bfloat16 in --model_args", {}, System::unknown, "dtype=bfloat16|dtype=float16"},
+      {"sequence-length", "max_length=2048 in --model_args: longer rows are cut on their left"},
+      {"serve-offload", "parallelize=True in --model_args, without accelerate launch: layers over all devices"}}},
     {"generation",
      "generating keeps weights, and keys and values of every token of every row: both by type, the latter by length",
      generating,

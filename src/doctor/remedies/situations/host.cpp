@@ -136,9 +136,6 @@ bool shared_by_nccl(const CaseView& view) {
   return shared_memory_ran_out(view) && view.message() && view.message()->framework == "nccl";
 }
 
-constexpr std::string_view kReplays =
-    "replay buffer|replay memory|replay_buffer|replaybuffer|replaymemory|replay_memory|replay_size|replay size|"
-    "experience replay|经验回放|回放池|リプレイバッファ|リプレイメモリ";
 constexpr std::string_view kScenes = "nerfstudio|ns-train|nerfacto|splatfacto";
 constexpr std::string_view kDelays = "more host memory (RAM), or swap: while it grows, they only delay the end";
 constexpr std::string_view kContainer =
@@ -148,16 +145,6 @@ constexpr std::string_view kSharedMemory =
     "--shm-size=16g)";
 
 constexpr Situation kSituations[] = {
-    {"replay_of_a_learner",
-     "the replay memory holds every observation until it is full: its size x that of an observation, and twice that "
-     "where the next one is stored beside it",
-     host_ran_out,
-     {{either, 0.93, kReplays}},
-     {{"lean-load",
-       "a smaller replay memory: a tenth of its size (--replay_size, buffer_size, memory_size); images as uint8, each "
-       "once (optimize_memory_usage=True)"},
-      {"host-memory", "more host memory (RAM), or swap: it is read by chance, a part at a time"},
-      {"more-swap", "the replay memory in a file: np.memmap, or episodes on the disk of which some are read"}}},
     {"images_of_a_scene",
      "all photographs of a scene are read and kept in host memory before the first step",
      host_ran_out,
@@ -268,7 +255,9 @@ constexpr Situation kSituations[] = {
        "DataLoader(..., num_workers=0): does it still grow? If not, its workers copy: samples as arrays (NumPy, "
        "Arrow), not lists of objects"},
       {"detach-history",
-       "nothing kept from step to step: loss.item(), results reduced or lists emptied, no caches, figures closed"},
+       "nothing kept from step to step: loss.item(), results reduced or lists emptied, figures closed; no samples kept "
+       "by the data set (a "
+       "cache, memoise=True)"},
       {"host-memory", kDelays}},
      grows_on_the_host},
     {"results_of_the_evaluation",

@@ -114,7 +114,7 @@ bool trains_texts(const CaseView& view) {
 }
 
 Evidence texts_in_the_log(const CaseView& view) {
-  if (!speaks_of_texts(view) || speaks_of_diffusion(view)) return {};
+  if (!speaks_of_texts(view) || speaks_of_diffusion(view) || told_beside_the_steps(view)) return {};
   if (view.training() && speaks_of_prediction(view)) return {};
   return {0.76, names_texts(view) ? "the log speaks of a language model" : "the log speaks of fine-tuning"};
 }

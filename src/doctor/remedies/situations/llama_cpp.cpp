@@ -43,6 +43,11 @@ bool with_llama_cpp_in_python(const CaseView& view) {
   return with_llama_cpp(view) && view.pool() == Pool::device && !llama_cpp_in_python(view).empty();
 }
 bool with_ollama(const CaseView& view) {
+  constexpr std::string_view kMakesItsFile =
+      "save_pretrained_gguf|push_to_hub_gguf|gguf for ollama|gguf to ollama|export to ollama|exporting to "
+      "ollama|convert "
+      "it for ollama";
+  if (!view.log_says(kMakesItsFile).empty()) return false;
   return !view.log_says("ollama|llama-server process|llama runner").empty() ||
          !view.setup_says("ollama|parameter num_ctx|parameter num_gpu").empty();
 }

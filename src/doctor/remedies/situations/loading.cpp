@@ -110,7 +110,7 @@ constexpr Situation kSituations[] = {
     {"speech_model",
      "a model for speech: its size decides, then how many pieces of sound it reads at once",
      predicting_on_device,
-     {{either, 0.83, "whisper|transcrib|ctranslate2|cuda failed with error out of memory"}},
+     {{either, 0.83, "whisper|transcrib|转写|转录|文字起こし|ctranslate2|cuda failed with error out of memory"}},
      {{"smaller-model", "a smaller model: large > medium > small, turbo, or distil-whisper"},
       {"micro-batch", "a smaller batch (--batch_size 4), shorter pieces, a beam of 1"},
       {"half-inference", "16 or 8 bits: fp16=True, compute_type=\"int8_float16\""}}},

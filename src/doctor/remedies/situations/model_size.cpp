@@ -38,7 +38,10 @@ bool speaks_of_training(const CaseView& view) {
                              !any_word(view.incident().log_text, kAdapters).empty());
 }
 bool trained_alone(const CaseView& view) { return !view.serving() && alone(view) && speaks_of_training(view); }
-bool predicting_alone(const CaseView& view) { return !view.serving() && alone(view) && !speaks_of_training(view); }
+bool predicting_alone(const CaseView& view) {
+  // A layer at a time is on the device where a model is quantised.
+  return !view.serving() && alone(view) && !speaks_of_training(view) && view.story().at(ToldStage::quantising).empty();
+}
 bool serving_alone(const CaseView& view) {
   const Job& job = view.job();
   return view.serving() && alone(view) && job.system != System::llama_server && job.parallel.tensor.value_or(1) == 1;
@@ -137,16 +140,19 @@ Evidence far_smaller(const CaseView& view) {
 // nothing says that less is trained or that it is sharded.
 Evidence states_beyond(const CaseView& view) {
   constexpr double kBytes = 16, kFar = 1.5;
+  constexpr std::string_view kDivided = "freez|frozen|offload|deepspeed|fsdp|zero-|zero3|zero2";
   constexpr std::string_view kLess = "lora|adapter|peft|freez|frozen|offload|deepspeed|fsdp|zero-|zero3|zero2|bit";
-  if (view.has_job() || several_gpus(view) || !view.log_says(kLess).empty()) return {};
-  const std::optional<double> device = device_bytes(view);
-  const std::optional<ModelWords> model = model_of(view);
-  if (!device || !model || model->parameters * kBytes < kFar * *device) return {};
   constexpr std::string_view kAll =
       "full fine|full-fine|full finetun|full parameter|full-parameter|all parameters|all the parameters|full_finetun|"
       "full training|finetuning_type full|全参|全量|全パラメータ|フルファインチューニング";
   // Adapters are often trained and not named: then it stands behind what helps either way.
   const bool all = !view.log_says(kAll).empty();
+  // Where all weights train by the post, adapters are only compared with.
+  const std::string_view less = view.log_says(all ? kDivided : kLess);
+  if (view.has_job() || several_gpus(view) || !less.empty()) return {};
+  const std::optional<double> device = device_bytes(view);
+  const std::optional<ModelWords> model = model_of(view);
+  if (!device || !model || model->parameters * kBytes < (all ? 1.0 : kFar) * *device) return {};
   const MessageFigures& f = view.figures();
   const bool words = !f.requested && !f.allocated;
   return {all     ? 0.88
@@ -267,6 +273,9 @@ constexpr Situation kSituations[] = {
      {},
      {{"lora"},
       {"qlora"},
+      {"offload-parameters",
+       "all weights all the same: DeepSpeed ZeRO-3 with offload_optimizer and offload_param on the host (16 bytes per "
+       "parameter of its memory)"},
       {"optimizer-8bit"},
       {"smaller-model", "a smaller model (16 bytes per parameter; LoRA 2, QLoRA 0.6)"}},
      states_beyond},

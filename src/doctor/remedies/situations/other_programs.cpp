@@ -216,10 +216,14 @@ constexpr Situation kSituations[] = {
     {"folding_of_a_long_protein",
      "pair representations grow with the square of the sequence, their attention with the third power",
      any_device,
-     {{log, 0.9, "alphafold|colabfold|esmfold|openfold|rosettafold|boltz|protenix|chai-lab|esm.pretrained"}},
+     {{log, 0.97,
+       "alphafold|colabfold|esmfold|openfold|fastfold|unifold|uni-fold|omegafold|helixfold|rosettafold|boltz|protenix|"
+       "chai-lab|esm.pretrained|.fasta"}},
      {{"input-size",
        "a shorter sequence: domains or chains apart, fewer recycles and MSA sequences (--max-msa 256:512)"},
-      {"low-vram", "in chunks: model.set_chunk_size(64), or 32 (ESMFold); OpenFold: offload_inference, chunk_size 4"},
+      {"low-vram",
+       "in chunks: chunk_size 4, offload_inference (OpenFold and what is built on it: globals.chunk_size); "
+       "model.set_chunk_size(64), or 32 (ESMFold)"},
       {"serve-offload",
        "AlphaFold: TF_FORCE_UNIFIED_MEMORY=1 XLA_PYTHON_CLIENT_MEM_FRACTION=4.0: host memory beside the device"}}},
     {"masks_of_an_image",

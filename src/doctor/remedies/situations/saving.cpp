@@ -15,12 +15,19 @@ Evidence told_saving(const CaseView& view) { return told_at(view, ToldStage::sav
 bool saving(const CaseView& view) {
   return view.pool() == Pool::device && (view.phase("checkpoint_save") || told_saving(view).weight > 0);
 }
+// Unsloth's calls that merge the adapter on the device before they write, and then convert.
+constexpr std::string_view kMergedSaves =
+    "save_pretrained_gguf|save_pretrained_merged|push_to_hub_gguf|push_to_hub_merged";
+bool merging_by_unsloth(const CaseView& view) { return on_device(view) && !view.serving(); }
 // By one process: nothing is gathered.
 bool saving_whole(const CaseView& view) {
+  if (!view.log_says(kMergedSaves).empty()) return false;
   constexpr std::string_view kDivides = "fsdp|deepspeed|zero3|zero-3|zero 3|stage 3|stage3|megatron";
   return saving(view) && view.log_says(kDivides).empty() && view.setup_says(kDivides).empty();
 }
-bool saving_by_several(const CaseView& view) { return saving(view) && !saving_whole(view); }
+bool saving_by_several(const CaseView& view) {
+  return saving(view) && !saving_whole(view) && view.log_says(kMergedSaves).empty();
+}
 Evidence told_saving_on_the_host(const CaseView& view) {
   const std::string_view word = view.story().at(ToldStage::saving);
   if (word.empty()) return {};
@@ -29,6 +36,20 @@ Evidence told_saving_on_the_host(const CaseView& view) {
 bool of_host_memory(const CaseView& view) { return view.pool() == Pool::host; }
 
 constexpr Situation kSituations[] = {
+    {"merged_while_it_is_saved",
+     "this call merges the adapter into the base in 16 bits first, on the device as far as it is allowed to",
+     merging_by_unsloth,
+     {{either, 0.95, kMergedSaves}},
+     {{"sharded-save",
+       "maximum_memory_usage=0.5 in this call (0.9 unless stated): less memory of the device for the merge, more of "
+       "the host's",
+       {},
+       System::unknown,
+       "maximum_memory_usage"},
+      {"save-adapter",
+       "the adapter alone: model.save_pretrained(folder); merged later on the CPU (merge_and_unload()), then "
+       "llama.cpp's convert_hf_to_gguf.py and llama-quantize"},
+      {"empty-cache", "del trainer; torch.cuda.empty_cache() before it, or a new process that only loads and saves"}}},
     {"full_state_dict",
      "saving gathers every shard into one full state dict on the GPU, beside what training holds there",
      on_device,

@@ -56,6 +56,24 @@ bool divided_by_log(const CaseView& view) {
 constexpr std::string_view kAdapters = "lora|peft|adapters|qlora";
 bool all_weights_by_deepspeed(const CaseView& view) { return by_deepspeed(view) && view.log_says(kAdapters).empty(); }
 bool adapters_by_deepspeed(const CaseView& view) { return by_deepspeed(view) && !view.log_says(kAdapters).empty(); }
+// Its optimizer is being made: no batch and no data yet.
+constexpr std::string_view kMakesStates =
+    "_configure_zero_optimizer|_configure_fp16_optimizer|_configure_bf16_optimizer|creating fp16 zero|creating "
+    "torch.float16 zero|creating torch.bfloat16 zero|creating bf16 zero|creating zero";
+bool makes_states(const CaseView& view) {
+  return !view.has_job() && view.reinforcement_library().empty() && view.log_says("stage3.py|zero stage 3").empty();
+}
+bool by_megatron(const CaseView& view) { return makes_states(view) && !view.log_says("megatron").empty(); }
+bool by_deepspeed_alone(const CaseView& view) { return makes_states(view) && view.log_says("megatron").empty(); }
+bool states_on_the_device(const CaseView& view) { return on_device(view) && by_deepspeed_alone(view); }
+bool states_on_the_host(const CaseView& view) { return view.pool() == Pool::host && by_deepspeed_alone(view); }
+bool states_of_megatron(const CaseView& view) { return on_device(view) && by_megatron(view); }
+bool states_of_megatron_on_the_host(const CaseView& view) { return view.pool() == Pool::host && by_megatron(view); }
+constexpr std::string_view kPartsOfMegatron =
+    "--tensor-model-parallel-size 2 (--model-parallel-size 2): each process has half of the weights";
+constexpr std::string_view kStatesAreMade =
+    "the optimizer is being made: under ZeRO 1 and 2 every process has all weights, and a copy in 32 bits of its part";
+
 bool with_stage_3(const CaseView& view) {
   return by_deepspeed(view) && !tried_in_vain(view.incident().log_text, "shard");
 }
@@ -104,6 +122,34 @@ constexpr Situation kSituations[] = {
      {{"shard", "\"zero_optimization\": {\"stage\": 3}"},
       {"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"}"},
       {"micro-batch"}}},
+    {"states_of_megatron_are_made",
+     kStatesAreMade,
+     states_of_megatron,
+     {{log, 0.93, kMakesStates}},
+     {{"tensor-parallel", kPartsOfMegatron},
+      {"shard", "\"zero_optimization\": {\"stage\": 3}, without pipeline stages"},
+      {"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"}: 12 bytes per parameter in host memory"}}},
+    {"states_are_made",
+     kStatesAreMade,
+     states_on_the_device,
+     {{log, 0.92, kMakesStates}},
+     {{"shard", "\"zero_optimization\": {\"stage\": 3}"},
+      {"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"}: 12 bytes per parameter in host memory"},
+      {"larger-gpu", "more devices: each has a smaller part"}}},
+    {"states_of_megatron_are_made_on_the_host",
+     "the optimizer is being made: the model of every process and its copies in 32 bits pass through host memory",
+     states_of_megatron_on_the_host,
+     {{log, 0.93, kMakesStates}},
+     {{"tensor-parallel", kPartsOfMegatron},
+      {"no-offload", "without offload_optimizer and cpu_offload: states stay on the devices"},
+      {"host-memory"}}},
+    {"states_are_made_on_the_host",
+     "the optimizer is being made: the model of every process and its copies in 32 bits pass through host memory",
+     states_on_the_host,
+     {{log, 0.92, kMakesStates}},
+     {{"lean-load", "stage 3 with deepspeed.zero.Init(): weights are made in parts, not whole in every process"},
+      {"no-offload", "without offload_optimizer and cpu_offload: states stay on the devices"},
+      {"host-memory"}}},
     {"adapters_under_zero_2",
      "the adapters' own states are small: every GPU keeps the whole frozen base, and batch and length decide what is "
      "kept beside it (DPO: two answers per row, and the reference's pass)",

@@ -13,6 +13,7 @@
 #include "doctor/remedies/program_words.h"
 #include "doctor/remedies/respelling.h"
 #include "doctor/remedies/situations/conditions.h"
+#include "doctor/remedies/situations/releases.h"
 #include "doctor/remedies/tried.h"
 #include "doctor/remedies/unknown_program.h"
 
@@ -165,6 +166,14 @@ void drop_other_code(const CaseView& view, std::vector<Seen>& seen) {
   });
 }
 
+// A size that was never computed: nothing that saves memory changes it.
+void keep_what_answers_a_wrong_size(const CaseView& view, Findings& findings) {
+  if (!asks_for_a_wrong_size(view)) return;
+  drop(findings, [](const Remedy& remedy) -> std::string {
+    return remedy.evidence > 0 ? std::string() : "the size that was asked for is no real one";
+  });
+}
+
 // A server's smaller share must still hold its weights.
 std::string below_the_weights(const CaseView& view, const Remedy& remedy) {
   const size_t at = remedy.set.find_first_of("0123456789");
@@ -268,6 +277,9 @@ std::string_view words_of(const Advice& advice, const CaseView& view) {
 
 bool tried_before(const CaseView& view, std::string_view technique) {
   const std::string& log = view.incident().log_text;
+  // Its error has a cure (checkpointing_of_a_frozen_base).
+  if (technique == "checkpointing" && !view.log_says("element 0 of tensors does not require grad").empty())
+    return false;
   if (technique == "micro-batch" || technique == "auto-batch") return smaller_batch_failed(log);
   return tried_in_vain(log, technique);
 }
@@ -343,7 +355,8 @@ std::vector<const Situation*> all_situations() {
         loading_situations,   server_situations,     llama_cpp_situations,     host_situations,
         device_situations,    diffusion_situations,  kohya_situations,         reinforcement_situations,
         sharding_situations,  toolbox_situations,    other_program_situations, model_size_situations,
-        inferring_situations, frame_situations})
+        inferring_situations, frame_situations,      replay_situations,        gathered_situations,
+        release_situations,   comfyui_situations,    near_miss_situations})
     for (const Situation& situation : group()) all.push_back(&situation);
   return all;
 }
@@ -355,6 +368,8 @@ std::vector<Seen> seen_situations(const CaseView& view) {
     if (evidence.weight > 0) seen.push_back({situation, std::move(evidence)});
   }
   drop_other_code(view, seen);
+  if (asks_for_a_wrong_size(view))
+    std::erase_if(seen, [](const Seen& one) { return one.situation->name != "size_that_was_never_computed"; });
   std::stable_sort(seen.begin(), seen.end(),
                    [](const Seen& a, const Seen& b) { return a.evidence.weight > b.evidence.weight; });
   return seen;
@@ -391,6 +406,7 @@ void advise(const CaseView& view, const std::vector<Seen>& seen, Findings& findi
     drop(findings, [](const Remedy& remedy) -> std::string {
       return remedy.name == "gpu-memory-utilization" ? "the weights alone are larger than the device" : "";
     });
+  keep_what_answers_a_wrong_size(view, findings);
   keep_own_spelling(view, findings);
   keep_options_of_diffusion(seen, findings);
   const Facts facts(view, seen);

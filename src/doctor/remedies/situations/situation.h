@@ -82,6 +82,11 @@ std::span<const Situation> other_program_situations();
 std::span<const Situation> model_size_situations();
 std::span<const Situation> inferring_situations();
 std::span<const Situation> frame_situations();
+std::span<const Situation> replay_situations();
+std::span<const Situation> gathered_situations();
+std::span<const Situation> release_situations();
+std::span<const Situation> comfyui_situations();
+std::span<const Situation> near_miss_situations();
 std::vector<const Situation*> all_situations();
 
 struct Seen {
