@@ -51,6 +51,11 @@ TEST(ResultsAndReleases, ASizeThatNoJobAsksFor) {
   expect_on(text, "no job asks for that much");
   expect_on(text, "1 the extension built again");
   expect_none_of(text, {"smaller photographs", "batch_size", "crop"});
+  const std::string onnx = first_screen(
+      "onnxruntime::BFCArena::AllocateRawInternal Failed to allocate memory for requested buffer of size "
+      "4611686018427387904");
+  expect_on(onnx, "1 another release of the program");
+  expect_none_of(onnx, {"torch", "batch"});
 }
 
 TEST(ResultsAndReleases, AnUpgradeThatBroughtIt) {

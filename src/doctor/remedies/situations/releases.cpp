@@ -20,6 +20,7 @@ namespace {
 using enum Sign::In;
 
 bool any_memory(const CaseView& view) { return !view.has_job() && view.pool() != Pool::shared_memory; }
+bool of_another_framework(const CaseView& view) { return view.pool() == Pool::device && view.foreign_framework(); }
 bool host_ran_out(const CaseView& view) { return view.pool() == Pool::host; }
 
 // "Tried to allocate 17179869184.00 GiB": more bytes than a message's figures can hold.
@@ -119,6 +120,14 @@ constexpr Situation kSituations[] = {
       {"find-sample",
        "print what goes into the call that fails: shapes, negative numbers, NaN, indices beyond the end "
        "(CUDA_LAUNCH_BLOCKING=1 for the right line)"}},
+     asks_for_no_real_size},
+    {"size_that_was_never_computed_elsewhere",
+     "no job asks for that much: the size comes from a value that was never set, overflowed or was read wrongly",
+     of_another_framework,
+     {},
+     {{"other-version",
+       "another release of the program, with the driver and CUDA that it was built for; an exported model made again"},
+      {"find-sample", "print the shapes and types of the inputs: a negative or unset size, an input that is empty"}},
      asks_for_no_real_size},
     {"came_with_a_release",
      "by the post it came with a release of the program or a library: what that does differently takes the memory",

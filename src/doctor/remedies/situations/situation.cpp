@@ -170,7 +170,7 @@ void drop_other_code(const CaseView& view, std::vector<Seen>& seen) {
 void keep_what_answers_a_wrong_size(const CaseView& view, Findings& findings) {
   if (!asks_for_a_wrong_size(view)) return;
   drop(findings, [](const Remedy& remedy) -> std::string {
-    return remedy.evidence > 0 ? std::string() : "the size that was asked for is no real one";
+    return remedy.evidence > 0 ? std::string() : "the size was never computed rightly";
   });
 }
 
@@ -369,7 +369,8 @@ std::vector<Seen> seen_situations(const CaseView& view) {
   }
   drop_other_code(view, seen);
   if (asks_for_a_wrong_size(view))
-    std::erase_if(seen, [](const Seen& one) { return one.situation->name != "size_that_was_never_computed"; });
+    std::erase_if(seen,
+                  [](const Seen& one) { return !one.situation->name.starts_with("size_that_was_never_computed"); });
   std::stable_sort(seen.begin(), seen.end(),
                    [](const Seen& a, const Seen& b) { return a.evidence.weight > b.evidence.weight; });
   return seen;
