@@ -216,6 +216,7 @@ class LogScanner::State {
       take_shorter(*known, message);
       return true;
     }
+    if (is_bare_title(*known, message)) known->repeats = 0;  // words above it, not the message itself
     take_shorter(message, *known);
     report_.messages.erase(known);
     return false;

@@ -98,6 +98,50 @@ void name_the_workers(const CaseView& view, Findings& findings) {
                                       prefetches ? ", prefetch_factor=2" : ""));
 }
 
+// The line is a command of an installed program, "ketchup train -f x --fast": behind a prompt, or after a fence.
+bool of_an_installed_program(std::string_view line, bool fenced) {
+  const bool prompt = line.starts_with("$ ");
+  if (prompt) line.remove_prefix(2);
+  if (!(prompt || fenced) || line.find(" -") == std::string_view::npos) return false;
+  const std::string_view program = line.substr(0, line.find(' '));
+  constexpr std::string_view kOthers =
+      "python|python3|pip|pip3|conda|sudo|docker|git|export|bash|sh|srun|sbatch|torchrun|accelerate|deepspeed|"
+      "cd|import|nvidia-smi|free|uv|apt|apt-get|kubectl|podman|mpirun";
+  const bool named = !program.empty() && std::all_of(program.begin(), program.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+  return named && any_word("|" + std::string(kOthers) + "|", "|" + std::string(program) + "|").empty();
+}
+bool by_an_installed_program(const CaseView& view) {
+  const std::string& log = view.incident().log_text;
+  if (!view.log_says(".py|import torch|dataloader(|num_workers").empty()) return false;  // code of the person's own
+  bool fenced = false, found = false;
+  for (size_t at = 0; at < log.size() && !found;) {
+    const size_t end = std::min(log.find('\n', at), log.size());
+    const std::string_view line = std::string_view(log).substr(at, end - at);
+    found = of_an_installed_program(line, fenced);
+    if (!line.empty()) fenced = line.starts_with("```");
+    at = end + 1;
+  }
+  return found;
+}
+
+// Such a program has options, not code.
+void name_options_instead_of_code(const CaseView& view, Findings& findings) {
+  if (view.has_job() || view.pool() != Pool::host || !by_an_installed_program(view)) return;
+  constexpr std::string_view kLoader = "DataLoader(..., num_workers=0)",
+                             kModel = ", a model with low_cpu_mem_usage=True";
+  for (Remedy& remedy : findings.remedies) {
+    if (remedy.name == "fewer-workers" && remedy.set.starts_with(kLoader))
+      replace_set(remedy, "fewer loader processes, by the program's own option (--workers 0, --num-workers 0)" +
+                              remedy.set.substr(kLoader.size()));
+    if (const size_t at = remedy.set.find(kModel); at != std::string::npos) {
+      std::string set = remedy.set;
+      replace_set(remedy, set.erase(at, kModel.size()));
+    }
+  }
+}
+
 // Without worker processes, as the post's own toolbox spells it.
 void name_the_workers_option(const CaseView& view, Findings& findings) {
   struct Toolbox {
@@ -229,6 +273,7 @@ void respell(const CaseView& view, Findings& findings) {
   name_the_inputs(view, findings);
   name_the_workers(view, findings);
   name_the_workers_option(view, findings);
+  name_options_instead_of_code(view, findings);
   name_a_smaller_file(view, findings);
   leave_out_what_is_passed(view, findings);
   spell_for_llama_cpp_in_python(view, findings);

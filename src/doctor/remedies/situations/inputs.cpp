@@ -165,6 +165,18 @@ bool predicting_only(const CaseView& view) {
   return predicting_on_device(view) && !view.training() && !of_one_size(view);
 }
 
+// A program that reads its settings from a file of TOML: torchtitan, cosmos-rl and others.
+Evidence reads_a_recipe(const CaseView& view) {
+  const std::string log =
+      without_words(view.incident().log_text, "pyproject.toml|cargo.toml|poetry.toml|config.toml for");
+  return log.find(".toml") == std::string::npos ? Evidence{}
+                                                : Evidence{0.83, "a recipe in a file of TOML, by the post"};
+}
+bool trains_by_a_recipe(const CaseView& view) {
+  return unknown_program_on_device(view) && !view.has_job() && !speaks_of_diffusion(view) &&
+         view.story().task != ToldTask::prediction;
+}
+
 constexpr std::string_view kVisionLanguage =
     "qwen2-vl|qwen2.5-vl|qwen2_vl|qwen2_5_vl|qwen2vl|qwen2.5vl|qwen3-vl|qwen3_vl|internvl|minicpm-v|llava|"
     "idefics|smolvlm|max_pixels|pixel_values|image_grid_thw|b-vl |b-vl-|b-vl微|b-vl时|b-vl训|-vl-7b|"
@@ -270,6 +282,19 @@ constexpr Situation kSituations[] = {
       {"sequence-length", "shorter texts: max_length=<half> where they are cut (max_seq_length, cutoff_len)"},
       {"lora"}},
      texts_in_a_training},
+    {"training_by_a_recipe",
+     "the recipe decides: rows at once on each device, their length, and over how many devices weights and states are "
+     "divided",
+     trains_by_a_recipe,
+     {},
+     {{"micro-batch",
+       "a smaller batch in the recipe, half of it (local_batch_size, train_batch_per_replica, mini_batch)"},
+      {"checkpointing", "activation checkpointing in the recipe (torchtitan: [activation_checkpoint] mode = \"full\")"},
+      {"shard",
+       "weights and states divided over all devices: a data-parallel shard degree (dp_shard_size, FSDP) of their "
+       "number"},
+      {"sequence-length", "a smaller maximal length in the recipe (seq_len, max_length)"}},
+     reads_a_recipe},
     {"language_model_without_a_word_of_training",
      "a language model: weights, and what length and batch add; in training gradients and states too",
      language_model_on_device,

@@ -75,6 +75,14 @@ bool trains_speech(const CaseView& view) {
 
 constexpr std::string_view kWhoHoldsIt = "nvidia-smi: another program, or an earlier run, may hold the device";
 
+// A program that reads a sequence and is not trained.
+Evidence folds_a_sequence(const CaseView& view) {
+  constexpr std::string_view kTrains = "train|finetun|fine-tun|epoch|bert|loss$";
+  const bool file = view.incident().log_text.find(".fasta") != std::string::npos;
+  if (!file || view.story().task == ToldTask::training || !view.log_says(kTrains).empty()) return {};
+  return {0.97, "`.fasta` in the log"};
+}
+
 constexpr Situation kSituations[] = {
     {"images_of_faster_rcnn",
      "one image at a time, at the scale that is configured: its features and regions decide, not a batch",
@@ -218,14 +226,18 @@ constexpr Situation kSituations[] = {
      any_device,
      {{log, 0.97,
        "alphafold|colabfold|esmfold|openfold|fastfold|unifold|uni-fold|omegafold|helixfold|rosettafold|boltz|protenix|"
-       "chai-lab|esm.pretrained|.fasta"}},
+       "chai-lab|esm.pretrained"}},
      {{"input-size",
        "a shorter sequence: domains or chains apart, fewer recycles and MSA sequences (--max-msa 256:512)"},
       {"low-vram",
        "in chunks: chunk_size 4, offload_inference (OpenFold and what is built on it: globals.chunk_size); "
        "model.set_chunk_size(64), or 32 (ESMFold)"},
       {"serve-offload",
-       "AlphaFold: TF_FORCE_UNIFIED_MEMORY=1 XLA_PYTHON_CLIENT_MEM_FRACTION=4.0: host memory beside the device"}}},
+       "AlphaFold: TF_FORCE_UNIFIED_MEMORY=1 XLA_PYTHON_CLIENT_MEM_FRACTION=4.0: host memory beside the device",
+       {},
+       System::unknown,
+       "torch|openfold|fastfold|esmfold|unifold|boltz|protenix|chai-lab"}},
+     folds_a_sequence},
     {"masks_of_an_image",
      "a mask is computed for a grid of points, many at a time, at the image's own resolution",
      any_device,

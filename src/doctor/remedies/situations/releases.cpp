@@ -54,7 +54,8 @@ Evidence came_with_a_release(const CaseView& view) {
       "with the latest version|with the newest version|with the latest release|with the new "
       "version|用最新版本|最新版で";
   constexpr std::string_view kOthers =
-      "after upgrading the gpu|after upgrading my gpu|upgrading to a larger|upgraded to a larger|after upgrading the "
+      "upgrading to windows|upgraded to windows|upgrading to ubuntu|upgraded to ubuntu|upgrading to linux|after "
+      "upgrading the gpu|after upgrading my gpu|upgrading to a larger|upgraded to a larger|after upgrading the "
       "ram|upgrading to more|should consider upgrading";
   constexpr std::string_view kHelped = "solved|fixed|resolved|helped|works now|goes away|解决了|直りました";
   const std::string_view text = beginning(view);

@@ -28,8 +28,8 @@ Evidence learns_from_what_it_stored(const CaseView& view) {
   const std::string_view algorithm = any_word(log, kAlgorithms), environment = any_word(log, kEnvironments);
   if (algorithm.empty() || environment.empty()) return {};
   constexpr std::string_view kWordsToo = "her$|sac$";  // also a word and a folder
-  const bool sure =
-      any_word(kWordsToo, algorithm).empty() || !view.log_says("reinforcement|rl$|stable_baselines|sb3").empty();
+  const bool sure = any_word(kWordsToo, algorithm).empty() ||
+                    !view.log_says("reinforcement|rl$|stable_baselines|sb3|gym|mujoco|atari").empty();
   return sure ? Evidence{0.92, fmt::format("`{}` and `{}` in the log", algorithm, environment)} : Evidence{};
 }
 

@@ -25,6 +25,11 @@ constexpr std::string_view kNerfstudio = "nerfstudio|ns-train|splatfacto|nerfact
 bool scene_of_another(const CaseView& view) {
   return any_scene(view) && view.log_says(kNerfstudio).empty() && view.setup_says(kNerfstudio).empty();
 }
+// A converter of voices only takes features by it.
+bool trained_by_fairseq(const CaseView& view) {
+  return trained_by_a_toolbox(view) && !speaks_of_prediction(view) &&
+         view.log_says("rvc|hubert|contentvec|sovits|so-vits|voice conversion").empty();
+}
 // Not when speech is only recognised.
 bool trained_on_speech(const CaseView& view) {
   return trained_by_a_toolbox(view) && !speaks_of_prediction(view) && view.log_says("transcrib").empty();
@@ -66,7 +71,7 @@ constexpr Situation kSituations[] = {
       {"smaller-model", "a smaller model of the same kind: x > l > m > s > n"}}},
     {"training_by_fairseq",
      "fairseq fills a batch with tokens, not rows (--max-tokens), and trains in 32 bits unless it is told otherwise",
-     trained_by_a_toolbox,
+     trained_by_fairseq,
      {{either, 0.87, "fairseq"}},
      {{"mixed-precision",
        "--fp16 --memory-efficient-fp16: weights and states in 16 bits too",
