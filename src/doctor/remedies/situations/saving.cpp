@@ -41,8 +41,8 @@ constexpr Situation kSituations[] = {
      merging_by_unsloth,
      {{either, 0.95, kMergedSaves}},
      {{"sharded-save",
-       "maximum_memory_usage=0.5 in this call (0.9 unless stated): less memory of the device for the merge, more of "
-       "the host's",
+       "maximum_memory_usage=0.5 in this call (0.75 to 0.9 unless stated): less of the device for what is merged, the "
+       "rest goes to host memory and then to the disk",
        {},
        System::unknown,
        "maximum_memory_usage"},
