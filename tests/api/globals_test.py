@@ -9,7 +9,7 @@ import sys
 
 # Created once, guarded by the compiler, and then constant: any thread may read them.
 MADE_ONCE = ('ops()::registry', 'backends()::built', 'devices()::built', 'elementwise_rows()::rows', 'update_rows()::rows', 'optimizers()::registry', 'cpu_kernels()::kernels', 'Attrs::items[abi:cxx11]() const::none', 'onednn_engine()::engine',
-             'instruction_set()::usable', 'tiles_permitted()::permitted', 'evict_tensor(headroom::TensorView const&)::unordered',
+             'instruction_set()::usable', 'tiles_permitted()::permitted', 'evict_bytes(headroom::TensorView const&, long)::unordered',
              'usual_size()::first', 'libgomp()::functions',
              # doctor's
              'CommandReader::word(unsigned long) const::kNone', 'phase_rules()::rules', 'recognisers()::table', 'rows_by_word()::rows',
