@@ -50,7 +50,8 @@ double product_rate(const Profile& profile, const ProductRates& rates, Multiplic
   const bool of_codes = how.multiply == kMultiplyInt8 || how.multiply == kMultiplyInt8Blocks;
   if (of_codes) {  // they are made of f32 numbers, whatever the operands are stored in
     const double rate = measured_rate(profile, rates, {DType::f32, how.multiply}, shape);
-    return rate > 0 ? rate : kInt8Gain * product_rate(profile, rates, {DType::f32, {}}, shape);
+    const double gain = how.multiply == kMultiplyInt8Blocks ? kInt8BlocksGain : kInt8Gain;
+    return rate > 0 ? rate : gain * product_rate(profile, rates, {DType::f32, {}}, shape);
   }
   const bool fp8 = how.dtype == DType::bf16 && how.multiply == kMultiplyFp8;
   if (how.dtype != DType::f32 && !fp8) how.multiply = {};

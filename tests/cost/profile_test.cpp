@@ -268,12 +268,12 @@ TEST(Predict, ProductsOf8BitActivationsDecodeNothing) {
     return predict_call(find_op("linear"), {inputs, outputs, attrs}, parse_profile(profile.dump(), "p.json"));
   };
   const double full = linear_seconds(16, DType::f32, parse_profile(json.dump(), "p.json"));
-  EXPECT_NEAR(seconds("int8-blocks", json), full / kInt8Gain, 1e-9 * full);
+  EXPECT_NEAR(seconds("int8-blocks", json), full / kInt8BlocksGain, 1e-9 * full);
   EXPECT_GT(seconds("", json), seconds("int8-blocks", json));
   Json sample = {{"op", "linear"}, {"dtype", "f32"}, {"multiply", "int8"},     {"rows", 16},
                  {"outs", 512},    {"ins", 512},     {"flops_per_second", 3e9}};
   json["products"].push_back(sample);
-  EXPECT_NEAR(seconds("int8-blocks", json), full / kInt8Gain, 1e-9 * full);
+  EXPECT_NEAR(seconds("int8-blocks", json), full / kInt8BlocksGain, 1e-9 * full);
   sample["multiply"] = "int8-blocks", sample["flops_per_second"] = 5e9;
   json["products"].push_back(sample);
   EXPECT_NEAR(seconds("int8-blocks", json), 2.0 * 16 * 512 * 512 / 5e9, 1e-9);

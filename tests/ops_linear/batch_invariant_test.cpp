@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "../ops_support/coded_tensor.h"
+#include "ops/linear/scratch.h"
 
 namespace headroom::op_test {
 namespace {
@@ -102,9 +103,11 @@ TEST(BatchInvariant, RowsOfDenseWeights) {
 
 // Rows so long that x is arranged in several parts, of which the last has a few rows or most of a block.
 TEST(BatchInvariant, LongRowsInParts) {
-  constexpr int64_t kCounts[] = {16, 35, 45};
-  const Tensor weight = Tensor::random(DType::bf16, {49, 8192}, 2, 0.1);
-  expect_rows_alone({weight, weight, true}, DType::bf16, DType::bf16, true, true, kCounts);
+  constexpr int64_t kCounts[] = {16, 35, 45, 101};
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    const Tensor weight = Tensor::random(dtype, {49, 8192}, 2, 0.1);
+    expect_rows_alone({weight, weight, true}, dtype, dtype, true, true, kCounts);
+  }
   const Coded codes = coded(Tensor::random(DType::f32, {49, 8192}, 2, 0.1), kInt4);
   expect_rows_alone({codes.codes, codes.decoded, true}, DType::bf16, DType::f32, true, true, kCounts);
 }
@@ -123,18 +126,35 @@ TEST(BatchInvariant, RowsOfCodedWeights) {
     }
 }
 
-// Whether codes are decoded in registers or row by row.
+// Whether codes are decoded in registers or row by row, on this machine and on one with fewer instructions.
 TEST(BatchInvariant, CodedWeightsGiveTheBitsOfDecodedOnes) {
-  for (const Storage& storage : {kNf4, kDoubled, kFp4, kInt4, kInt4Wide, kInt8Groups})
-    for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
-      for (int64_t rows = 1; rows <= 17; ++rows) {
-        SCOPED_TRACE(fmt::format("{} rows, {} x, blocks of {}", rows, dtype_name(dtype), storage.block));
-        const Coded w = coded(Tensor::random(DType::f32, {37, 256}, 2, 0.3), storage);
-        const Tensor x = Tensor::random(dtype, {1, rows, 256}, 1);
-        const Attrs attrs{{"batch_invariant", int64_t{1}}};
-        const Tensor found = run_rows("linear", {x, w.codes}, attrs).outputs[0];
-        EXPECT_TRUE(found.same_bytes(run_rows("linear", {x, w.decoded}, attrs).outputs[0]));
-      }
+  if (!host_facts().capabilities.has(kAvx2)) GTEST_SKIP() << "the machine has no AVX2";
+  const auto expect_same = [](const Storage& storage, DType dtype, int64_t rows, InstructionSet set) {
+    SCOPED_TRACE(fmt::format("{} rows, {} x, {} bits in blocks of {}, {}", rows, dtype_name(dtype),
+                             storage.payload_bits, storage.block, instruction_set_name(set)));
+    const Coded w = coded(Tensor::random(DType::f32, {37, 256}, 2, 0.3), storage);
+    const Tensor x = Tensor::random(dtype, {1, rows, 256}, 1);
+    RunOptions options{.only = "rows"};
+    options.facts.capabilities = capabilities_of(set);
+    const Attrs attrs{{"batch_invariant", int64_t{1}}};
+    const Tensor found = run_op("linear", {x, w.codes}, attrs, options).outputs[0];
+    EXPECT_TRUE(found.same_bytes(run_op("linear", {x, w.decoded}, attrs, options).outputs[0]));
+  };
+  for (const InstructionSet set : {InstructionSet::avx2, InstructionSet::avx512, InstructionSet::avx512_bf16})
+    for (const Storage& storage : {kNf4, kDoubled, kFp4, kInt4, kInt4Wide, kInt8Groups})
+      for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
+        for (int64_t rows = 1; rows <= 17 && set <= instruction_set(); ++rows) expect_same(storage, dtype, rows, set);
+}
+
+// Rows that no kernel would convert to f32 have no scratch for it.
+TEST(BatchInvariant, OtherDenseProductsHaveNoScratchForWideRows) {
+  const ConcreteType x{DType::f16, {1, 4, 512}, {}}, w{DType::f16, {64, 512}, {}}, y{DType::f16, {1, 4, 64}, {}};
+  const KernelSpec other{"linear", {}, {x, w}, {y}, 0},
+      invariant{"linear", {{"batch_invariant", int64_t{1}}}, {x, w}, {y}, 0};
+  DeviceFacts facts = host_facts();
+  facts.capabilities = capabilities_of(InstructionSet::avx2);
+  EXPECT_EQ(rows_scratch(other.call(), facts), 0);
+  EXPECT_GE(rows_scratch(invariant.call(), facts), 4 * 512 * 4);
 }
 
 // A scale whose bits would round to those of a number: only the row of the weight that has it becomes NaN.

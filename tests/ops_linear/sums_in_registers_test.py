@@ -14,7 +14,7 @@ import sys
 
 KERNELS = ('cpu/simd_matmul', 'cpu/int8_matmul', 'attention/cpu_bf16_products', 'attention/cpu_simd_forward',
            'attention/cpu_simd_grad', 'attention/cpu_simd_decode', 'attention/cpu_simd_decode_tile',
-           'paged_attention/cpu_bf16_tile', 'linear/cpu_dot', 'linear/cpu_dot_bf16', 'linear/cpu_coded_dot_bf16',
+           'paged_attention/cpu_bf16_tile', 'linear/cpu_dot', 'linear/cpu_dot_bf16', 'linear/cpu_coded_dot', 'linear/cpu_coded_dot_bf16',
            'linear/cpu_coded_tile', 'linear/cpu_coded_tile_bf16', 'linear/cpu_combine', 'linear/cpu_int8_block_kernels', 'linear/cpu_row_blocks')
 FUNCTION = re.compile(r'^[0-9a-f]+ <(.*)>:$')
 INSTRUCTION = re.compile(r'^\s*([0-9a-f]+):\s+(.*)$')

@@ -8,6 +8,7 @@ namespace headroom {
 inline CalibrationSizes small_calibration() {
   CalibrationSizes sizes;
   sizes.products = {{8, 64, 64}, {16, 64, 128}};
+  sizes.decoding = {{1, 64, 64}};
   sizes.narrow = {{8, 16, 64}};
   sizes.residuals = {{8, 64, 64}};
   sizes.losses = {{8, 96, 64}};

@@ -88,12 +88,9 @@ void decode_item(const DecodeItem& item) {
   if (item.heads == 1) return decode_heads<1>(item);
   if (item.heads == 2) return decode_heads<2>(item);
   if (item.heads == 3) return decode_heads<3>(item);
-#if HWY_TARGET <= HWY_AVX3
-  decode_heads<4>(item);
-#else
+  if constexpr (kQueriesAtOnce == 4) return decode_heads<4>(item);
   decode_heads<2>(heads_from(item, 0, 2));
   decode_heads<2>(heads_from(item, 2, 2));
-#endif
 }
 
 // joined += the sums of `count` chunks, each times its factor.

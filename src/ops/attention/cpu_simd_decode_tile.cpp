@@ -84,12 +84,9 @@ HWY_INLINE void score_all(const DecodeItem& item, const float* q, int64_t querie
       for (int64_t l = 0; l < 4; ++l) rows[l] = k + std::min(i + j + l, item.count - 1) * item.stride;
       transpose_four(rows, item.dim, columns + j);
     }
-    int64_t h = 0;
-    for (; h + kQueriesAtOnce <= queries; h += kQueriesAtOnce)
-      score_columns<kQueriesAtOnce>(q + h * kMaxFastDim, columns, item.dim, scores + h * kDecodeChunk + i);
-    if (queries - h == 2)
-      score_columns<2>(q + h * kMaxFastDim, columns, item.dim, scores + h * kDecodeChunk + i), h += 2;
-    for (; h < queries; ++h) score_columns<1>(q + h * kMaxFastDim, columns, item.dim, scores + h * kDecodeChunk + i);
+    in_groups(queries, [&](auto count, int64_t h) HWY_ATTR {
+      score_columns<decltype(count)::value>(q + h * kMaxFastDim, columns, item.dim, scores + h * kDecodeChunk + i);
+    });
   }
 }
 #endif
@@ -99,14 +96,11 @@ template <typename T>
 HWY_INLINE void weigh_all(const DecodeItem* items, int rows, const float* p) {
   const DecodeItem& first = items[0];
   float* o[kTileQueries];
-  int64_t count = 0, done = 0;
+  int64_t queries = 0;
   for (int row = 0; row < rows; ++row)
-    for (int h = 0; h < first.heads; ++h) o[count++] = items[row].o + h * items[row].o_stride;
-  for (; done + kQueriesAtOnce <= count; done += kQueriesAtOnce)
-    weigh_values<kQueriesAtOnce, T>(first, p + done * kDecodeChunk, o + done);
-  if (count - done == 3) return weigh_values<3, T>(first, p + done * kDecodeChunk, o + done);
-  if (count - done == 2) return weigh_values<2, T>(first, p + done * kDecodeChunk, o + done);
-  if (count - done == 1) weigh_values<1, T>(first, p + done * kDecodeChunk, o + done);
+    for (int h = 0; h < first.heads; ++h) o[queries++] = items[row].o + h * items[row].o_stride;
+  in_groups(queries, [&](auto count, int64_t at)
+                         HWY_ATTR { weigh_values<decltype(count)::value, T>(first, p + at * kDecodeChunk, o + at); });
 }
 
 void attend_tile(const DecodeItem* items, int rows, const float* q) {

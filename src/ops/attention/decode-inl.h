@@ -77,11 +77,22 @@ HWY_INLINE float exponentiate(float* scores, int64_t count, float* sum) {
 }
 
 // Queries whose sums stay in registers, four vectors for each.
-#if HWY_TARGET <= HWY_AVX3
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
 constexpr int kQueriesAtOnce = 4;
 #else
 constexpr int kQueriesAtOnce = 3;
 #endif
+
+// body(count, first) for `queries` queries, as many as possible at once; `count` is a std::integral_constant.
+template <typename Body>
+HWY_INLINE void in_groups(int64_t queries, const Body& body) {
+  int64_t first = 0;
+  for (; first + kQueriesAtOnce <= queries; first += kQueriesAtOnce)
+    body(std::integral_constant<int, kQueriesAtOnce>(), first);
+  if (queries - first == 3) return body(std::integral_constant<int, 3>(), first);
+  if (queries - first == 2) return body(std::integral_constant<int, 2>(), first);
+  if (queries - first == 1) body(std::integral_constant<int, 1>(), first);
+}
 
 // o[h][first, first + kVectors vectors) = sum of p[i] v[i] for kHeads queries; v is read once.
 template <int kHeads, int kVectors, typename T>

@@ -19,7 +19,7 @@ using CodedRange = void (*)(const RowProduct& call, const CodedMatrix& weight, i
 CodedRange coded_dot_range(const Storage& storage, const RowTypes& types, int64_t rows, int64_t ins,
                            const Capabilities& capabilities);
 
-// The same for x in bf16, with AVX-512 with bf16, and at most four rows.
+// The same for x in bf16, with AVX-512 with bf16, at most four rows, and blocks of 32 that are a power of two or a row.
 CodedRange bf16_coded_dot_range(const Storage& storage, DType y, int64_t rows, int64_t ins);
 
 }  // namespace headroom

@@ -26,8 +26,8 @@ constexpr int outs_of(int rows) {
   return rows == 1 && std::is_same_v<T, float> ? 4 : 2;
 }
 
-// Rows of a weight in blocks of codes, from one row on.
-struct CodeRows {
+// The codes of a tile and their scales.
+struct TileCodes {
   const uint8_t* codes;
   const float* scales;
   size_t row_bytes, blocks, block, block_bytes;  // blocks of a row
@@ -36,7 +36,7 @@ struct CodeRows {
 
 // Adds the products of one block of every row.
 template <int kOuts, int kCount, typename T, class Codes>
-HWY_INLINE void add_block(const Codes& codes, const CodeRows& w, size_t block, const float* x, int64_t ins,
+HWY_INLINE void add_block(const Codes& codes, const TileCodes& w, size_t block, const float* x, int64_t ins,
                           CodeVector* total) {
   const CodeTag d;
   const auto lanes = hn::Lanes(d);
@@ -65,7 +65,7 @@ HWY_INLINE void add_block(const Codes& codes, const CodeRows& w, size_t block, c
 
 // sums[row][out] for kCount rows of x and kOuts rows of the weight.
 template <int kOuts, int kCount, typename T, class Codes>
-HWY_INLINE void dot_codes(const Codes& codes, const CodeRows& w, const float* x, int64_t ins, float* sums) {
+HWY_INLINE void dot_codes(const Codes& codes, const TileCodes& w, const float* x, int64_t ins, float* sums) {
   const CodeTag d;
   CodeVector total[kOuts * kCount];
   HWY_UNROLL(8)
@@ -87,13 +87,13 @@ void columns(const RowProduct& call, const CodedMatrix& weight, int64_t begin, i
   const auto rows = [&](int64_t from) {
     const auto out = static_cast<size_t>(from);
     const uint8_t* const at = weight.codes() + out * row_bytes;
-    return CodeRows{at,
-                    weight.scales() + out * blocks,
-                    row_bytes,
-                    blocks,
-                    block,
-                    block_bytes,
-                    from + 2 * kOuts <= end ? at + kOuts * row_bytes : at};
+    return TileCodes{at,
+                     weight.scales() + out * blocks,
+                     row_bytes,
+                     blocks,
+                     block,
+                     block_bytes,
+                     from + 2 * kOuts <= end ? at + kOuts * row_bytes : at};
   };
   const float* const x = static_cast<const float*>(call.x);
   for (; begin + kOuts <= end; begin += kOuts) {
@@ -140,7 +140,7 @@ CodedRange coded_dot_range(const Storage& storage, const RowTypes& types, int64_
   if (storage.scale_block != 0) return nullptr;
   if (types.x == DType::bf16 && capabilities.has(kAvx512Bf16)) return bf16_coded_dot_range(storage, types.y, rows, ins);
   constexpr int64_t kWidest = 16;  // lanes
-  if (rows > kCodedDotRows || storage.block % kWidest != 0) return nullptr;
+  if (rows < 1 || rows > kCodedDotRows || storage.block % kWidest != 0) return nullptr;
   return HWY_DYNAMIC_DISPATCH(range_of)(storage, types, rows);
 }
 

@@ -143,7 +143,7 @@ CodedRange range_of(int64_t rows, int bits) {
 }  // namespace
 
 CodedRange bf16_coded_dot_range(const Storage& storage, DType y, int64_t rows, int64_t ins) {
-  if (rows > kDotRows || ins % kDotStep != 0) return nullptr;
+  if (rows < 1 || rows > kDotRows || ins % kDotStep != 0) return nullptr;
   if (storage.block % kDotStep != 0 || RowScales::shift(storage, ins) < 0) return nullptr;
   const int bits = storage.payload_bits;
   return y == DType::f32 ? range_of<float>(rows, bits) : range_of<bfloat16>(rows, bits);

@@ -50,7 +50,7 @@ KernelOffer make_coded_rows(const KernelSpec& spec, RowsPlan plan, const DeviceF
     return {nullptr, fmt::format("needs {} bytes of scratch, {} are booked", needed, spec.scratch_bytes)};
   const DType x = spec.inputs[LinearInputs::left].dtype, y = spec.outputs[0].dtype;
   const RowTypes types{x, x, y};
-  plan.wide = are_widened(types, plan.count, facts, false);
+  plan.wide = widens_beside_codes(x, facts);
   const DecodedRows decoded(plan, plan.wide ? DType::f32 : x, y, facts);
   if (const CodedRange range = coded_dot_range(storage, types, plan.count, plan.ins, facts.capabilities))
     return direct(storage, plan, decoded.bytes(), range);

@@ -64,7 +64,7 @@ namespace headroom {
 HWY_EXPORT(decoder_of);
 
 CodedTileDecoder coded_tile_decoder(const Storage& storage, DType dtype, bool wide, const Capabilities& capabilities) {
-  if (dtype == DType::bf16 && capabilities.has(kAvx512Bf16)) return bf16_coded_tile_decoder();
+  if (dtype == DType::bf16 && !wide && capabilities.has(kAvx512Bf16)) return bf16_coded_tile_decoder();
   return HWY_DYNAMIC_DISPATCH(decoder_of)(storage, dtype, wide);
 }
 

@@ -91,9 +91,11 @@ void dot_columns(const RowProduct& call, int64_t begin, int64_t end) {
   const int64_t column_lines = call.ins * static_cast<int64_t>(sizeof(W)) / 64;
   float sums[kTileRows * kTileOuts];
   // The tiles of the first rows of x prefetch the next rows of w.
+  const int64_t steps = (call.rows + kTileRows - 1) / kTileRows * std::max<int64_t>(1, vectors);
+  const int64_t tile_lines = (kTileOuts * column_lines + steps - 1) / steps,
+                row_lines = (kRowOuts * column_lines + steps - 1) / steps;
   const auto ahead_of = [&](int64_t row, int64_t out, int64_t outs) -> Ahead {
-    const int64_t steps = (call.rows + kTileRows - 1) / kTileRows * std::max<int64_t>(1, vectors);
-    const int64_t lines = (outs * column_lines + steps - 1) / steps, skipped = row / kTileRows * lines * vectors;
+    const int64_t lines = outs == kTileOuts ? tile_lines : row_lines, skipped = row / kTileRows * lines * vectors;
     if (skipped >= outs * column_lines || out + 2 * outs > end) return {};
     return {reinterpret_cast<const char*>(w + (out + outs) * call.ins) + skipped * 64, lines};
   };

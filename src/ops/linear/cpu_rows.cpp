@@ -43,7 +43,7 @@ KernelOffer make_rows(const KernelSpec& spec, RowsPlan plan, const DeviceFacts& 
   if (types.w != types.x && !plan.any_count) return {nullptr, "the weight has another dtype than x"};
   if (!facts.capabilities.has(kAvx2)) return {nullptr, "the machine has no AVX2"};
   if (plan.count > 8 && !plan.any_count) return {nullptr, "more than eight rows"};
-  if (plan.any_count && plan.out_in && are_widened(types, plan.count, facts, true) &&
+  if (plan.any_count && plan.out_in && widens_both(types, plan.count, facts) &&
       rows_scratch(spec.call(), facts) <= spec.scratch_bytes)
     return make_wide_rows(spec, plan, facts);
   const ColumnRange range = plan.out_in ? dot_range(types, facts.capabilities) : combine_range(types);

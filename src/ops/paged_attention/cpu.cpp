@@ -21,6 +21,8 @@ namespace {
 using PagedRun = void (*)(const PagedCall&, int64_t threads);
 
 KernelOffer paged_kernel(const KernelSpec& spec, const DeviceFacts& facts, PagedRun run) {
+  if (const int64_t needed = paged_scratch(spec.call(), facts); needed > spec.scratch_bytes)
+    return {nullptr, fmt::format("needs {} bytes of scratch, {} are booked", needed, spec.scratch_bytes)};
   return {kernel_of([run, shape = paged_shape(spec.call()), most = facts.threads](const KernelCall& call) {
             HR_CHECK(threads() <= most, "scratch for {} threads, a team of {}", most, threads());
             PagedCall paged{shape, call.inputs[PagedInputs::q].dtype, call.inputs[PagedInputs::keys].dtype};
@@ -52,8 +54,6 @@ KernelOffer paged_bf16_kernel(const KernelSpec& spec, const DeviceFacts& facts) 
   if (!paged_in_bf16(shape, spec.inputs[PagedInputs::q].dtype, spec.inputs[PagedInputs::keys].dtype, facts) ||
       !paged_bf16_usable())
     return {nullptr, "needs AVX512_BF16, and bf16 queries, keys and values"};
-  if (const int64_t needed = paged_scratch(spec.call(), facts); needed > spec.scratch_bytes)
-    return {nullptr, fmt::format("needs {} bytes of scratch, {} are booked", needed, spec.scratch_bytes)};
   return paged_kernel(spec, facts, paged_bf16);
 }
 

@@ -78,7 +78,7 @@ template <typename Tile>
 void attend_paged(const PagedCall& call, const PagedCut& cut, int64_t threads) {
   const int64_t items = call.shape.rows * paged_parts(call.shape);
   auto* const slots = reinterpret_cast<float*>(call.scratch);
-  if (items <= paged_slots(call.shape, cut, threads)) return share_paged_chunks<Tile>(call, cut, items, slots);
+  if (shares_chunks(call.shape, cut, threads)) return share_paged_chunks<Tile>(call, cut, items, slots);
   const int64_t parts = paged_parts(call.shape), tiles = (call.shape.rows + cut.rows - 1) / cut.rows * parts;
   const int64_t each = (tiles + threads - 1) / threads;
   parallel_for(each * threads, each, [&](int64_t begin, int64_t end, int thread) {

@@ -23,6 +23,7 @@ constexpr int64_t kPagedBf16Chunk = 64;
 struct PagedCut {
   int64_t chunk = 1;
   int64_t rows = 1;
+  int64_t few = 4;  // items for each thread up to which the threads divide the chunks of all items
 };
 // Heads of an item, at most.
 inline int64_t paged_heads(const PagedShape& shape) { return std::min(shape.group(), kPagedHeads); }
@@ -30,7 +31,7 @@ inline int64_t paged_heads(const PagedShape& shape) { return std::min(shape.grou
 inline PagedCut simd_cut(const PagedShape& shape) {
   return {std::min(shape.block_tokens, kDecodeChunk), kPagedQueries / paged_heads(shape)};
 }
-inline PagedCut bf16_cut() { return {kPagedBf16Chunk, kPagedBf16Tile}; }
+inline PagedCut bf16_cut() { return {kPagedBf16Chunk, kPagedBf16Tile, kPagedBf16Tile}; }
 
 // Whether queries, keys and values suit the kernel with bf16 products.
 inline bool paged_in_bf16(const PagedShape& shape, DType q, DType kv, const DeviceFacts& facts) {
@@ -49,10 +50,13 @@ inline int64_t paged_chunks(const PagedShape& shape, int64_t chunk) {
 inline int64_t paged_parts(const PagedShape& shape) {
   return (shape.group() + kPagedHeads - 1) / kPagedHeads * shape.kv_heads;
 }
-// Items whose partial results are kept at once: all items if there are few, whose chunks the threads divide; else a
-// tile for each thread.
+// Few items: the threads divide their chunks.
+inline bool shares_chunks(const PagedShape& shape, const PagedCut& cut, int64_t threads) {
+  return shape.rows * paged_parts(shape) <= cut.few * threads;
+}
+// Items whose partial results are kept at once: all of a few items, else a tile for each thread.
 inline int64_t paged_slots(const PagedShape& shape, const PagedCut& cut, int64_t threads) {
-  return std::max(threads, std::min(shape.rows * paged_parts(shape), cut.rows * threads));
+  return shares_chunks(shape, cut, threads) ? shape.rows * paged_parts(shape) : cut.rows * threads;
 }
 inline int64_t paged_slot_floats(const PagedShape& shape, int64_t chunk) {
   return align_up(paged_heads(shape) * paged_chunks(shape, chunk) * (padded_dim(shape.dim) + 2), 16);

@@ -292,8 +292,9 @@ Profile measure_round(TimedCalls& calls, const DeviceFacts& facts, const Calibra
   Profile round;
   round.facts = facts;
   measure_products(calls, round, sizes, arithmetics_of(facts));
-  if (facts.is_cpu())
-    for (const ProductShape& shape : sizes.products) measure_int8_blocks(calls, round, shape);
+  if (facts.is_cpu() && facts.capabilities.has(kAvx2))
+    for (const auto* shapes : {&sizes.decoding, &sizes.products})
+      for (const ProductShape& shape : *shapes) measure_int8_blocks(calls, round, shape);
   step();
   for (DType dtype : {DType::f32, DType::bf16}) {
     for (const AttentionSizes& shape : sizes.attention) measure_attention(calls, round, shape, dtype);

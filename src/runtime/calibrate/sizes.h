@@ -14,7 +14,8 @@ struct AttentionSizes {
 
 struct CalibrationSizes {
   std::vector<ProductShape> products;
-  std::vector<ProductShape> narrow;  // the two products of an adapter of low rank, which move more than they multiply
+  std::vector<ProductShape> decoding;  // a few rows, of 8-bit activations
+  std::vector<ProductShape> narrow;    // the two products of an adapter of low rank, which move more than they multiply
   std::vector<ProductShape> residuals;  // sums of a layer with the residual stream
   std::vector<ProductShape> losses;     // chunks of the loss: rows, vocabulary, hidden size
   std::vector<AttentionSizes> attention;
