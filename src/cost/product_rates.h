@@ -45,9 +45,8 @@ double shape_distance(const Profile& profile, const ProductSample& sample, const
 // Products of 8-bit codes that were not measured, with the time to make the codes, are this many times as fast as those
 // of fp32: measured on a Zen 3 (docs/techniques/quantize-training.md).
 inline constexpr double kInt8Gain = 1.5;
-// The same for 8-bit activations with a weight in codes, where the fp32 product includes decoding it
-// (docs/techniques/quantize-activations.md).
-inline constexpr double kInt8BlocksGain = 2;
+// The same for 8-bit activations with a weight in codes (docs/techniques/quantize-activations.md).
+inline constexpr double kInt8BlocksGain = 1.3;
 
 // The dtype whose products' measurements are used for this one: CPUs multiply f16 as f32, since they convert its tiles,
 // and GPUs at the rate of bf16 if the profile has none of f16.
