@@ -76,15 +76,20 @@ HWY_INLINE void dot_codes(const Codes& codes, const TileCodes& w, const float* x
   for (int of = 0; of < kOuts * kCount; ++of) sums[of] = hn::GetLane(hn::SumOfLanes(d, total[of]));
 }
 
-template <int kCount, typename T, typename R, class Codes>
-void columns(const RowProduct& call, const CodedMatrix& weight, int64_t begin, int64_t end) {
+using FinishTile = void (*)(const RowProduct& call, int64_t row, int64_t rows, int64_t out, int64_t outs,
+                            const float* sums);
+
+// Columns begin .. end of kCount rows of x from `row` on.
+template <int kCount, typename T, class Codes>
+void columns(const RowProduct& call, const CodedMatrix& weight, int64_t row, int64_t begin, int64_t end,
+             FinishTile finish) {
   constexpr int kOuts = outs_of<T>(kCount);
   const Storage& storage = weight.storage();
   const Codes codes(storage.codes);
   float sums[kOuts * kCount];
   const auto block = static_cast<size_t>(storage.block), blocks = static_cast<size_t>(call.ins) / block;
   const size_t block_bytes = block * Codes::kBits / 8, row_bytes = blocks * block_bytes;
-  const auto rows = [&](int64_t from) {
+  const auto tile = [&](int64_t from) {
     const auto out = static_cast<size_t>(from);
     const uint8_t* const at = weight.codes() + out * row_bytes;
     return TileCodes{at,
@@ -95,34 +100,46 @@ void columns(const RowProduct& call, const CodedMatrix& weight, int64_t begin, i
                      block_bytes,
                      from + 2 * kOuts <= end ? at + kOuts * row_bytes : at};
   };
-  const float* const x = static_cast<const float*>(call.x);
+  const float* const x = static_cast<const float*>(call.x) + row * call.ins;
   for (; begin + kOuts <= end; begin += kOuts) {
-    dot_codes<kOuts, kCount, T>(codes, rows(begin), x, call.ins, sums);
-    finish_tile<R>(call, 0, kCount, begin, kOuts, sums);
+    dot_codes<kOuts, kCount, T>(codes, tile(begin), x, call.ins, sums);
+    finish(call, row, kCount, begin, kOuts, sums);
   }
   for (; begin < end; ++begin) {
-    dot_codes<1, kCount, T>(codes, rows(begin), x, call.ins, sums);
-    finish_tile<R>(call, 0, kCount, begin, 1, sums);
+    dot_codes<1, kCount, T>(codes, tile(begin), x, call.ins, sums);
+    finish(call, row, kCount, begin, 1, sums);
+  }
+}
+
+// Eight, six or up to four rows at once: each number is a kernel of its own.
+template <typename T, class Codes>
+void all_columns(const RowProduct& call, const CodedMatrix& weight, int64_t begin, int64_t end, FinishTile finish) {
+  for (int64_t row = 0; row < call.rows;) {
+    const int64_t left = call.rows - row, count = left >= 8 ? 8 : left >= 6 ? 6 : std::min<int64_t>(left, 4);
+    if (count == 1) columns<1, T, Codes>(call, weight, row, begin, end, finish);
+    if (count == 2) columns<2, T, Codes>(call, weight, row, begin, end, finish);
+    if (count == 3) columns<3, T, Codes>(call, weight, row, begin, end, finish);
+    if (count == 4) columns<4, T, Codes>(call, weight, row, begin, end, finish);
+    if (count == 6) columns<6, T, Codes>(call, weight, row, begin, end, finish);
+    if (count == 8) columns<8, T, Codes>(call, weight, row, begin, end, finish);
+    row += count;
   }
 }
 
 template <typename T, typename R, class Codes>
-CodedRange of_rows(int64_t rows) {
-  constexpr CodedRange kRanges[] = {columns<1, T, R, Codes>, columns<2, T, R, Codes>, columns<3, T, R, Codes>,
-                                    columns<4, T, R, Codes>, columns<5, T, R, Codes>, columns<6, T, R, Codes>,
-                                    columns<7, T, R, Codes>, columns<8, T, R, Codes>};
-  static_assert(std::size(kRanges) == kCodedDotRows);
-  return kRanges[rows - 1];
+void range(const RowProduct& call, const CodedMatrix& weight, int64_t begin, int64_t end) {
+  all_columns<T, Codes>(call, weight, begin, end, finish_tile<R>);
 }
 
-CodedRange range_of(const Storage& storage, const RowTypes& types, int64_t rows) {
-  CodedRange range = nullptr;
+CodedRange range_of([[maybe_unused]] const Storage& storage, [[maybe_unused]] const RowTypes& types) {
+  CodedRange found = nullptr;
+#if !HWY_ARCH_X86 || HWY_TARGET <= HWY_AVX2
   with_codes(storage, [&](auto codes) {
-    with_floats(types.x, types.y, [&](auto x, auto y) {
-      range = of_rows<decltype(x), decltype(y), typename decltype(codes)::type>(rows);
-    });
+    with_floats(types.x, types.y,
+                [&](auto x, auto y) { found = range<decltype(x), decltype(y), typename decltype(codes)::type>; });
   });
-  return range;
+#endif
+  return found;
 }
 
 }  // namespace
@@ -141,7 +158,7 @@ CodedRange coded_dot_range(const Storage& storage, const RowTypes& types, int64_
   if (types.x == DType::bf16 && capabilities.has(kAvx512Bf16)) return bf16_coded_dot_range(storage, types.y, rows, ins);
   constexpr int64_t kWidest = 16;  // lanes
   if (rows < 1 || rows > kCodedDotRows || storage.block % kWidest != 0) return nullptr;
-  return HWY_DYNAMIC_DISPATCH(range_of)(storage, types, rows);
+  return HWY_DYNAMIC_DISPATCH(range_of)(storage, types);
 }
 
 }  // namespace headroom

@@ -25,14 +25,15 @@ HWY_INLINE void finish_columns(D d, const RowProduct& call, int64_t row, int64_t
 
 // Writes the sums [rows][outs] of a tile to y.
 template <typename R>
-HWY_INLINE void finish_tile(const RowProduct& call, int64_t row, int64_t rows, int64_t out, int64_t outs,
-                            const float* sums) {
+inline void finish_tile(const RowProduct& call, int64_t row, int64_t rows, int64_t out, int64_t outs,
+                        const float* sums) {
   const hn::CappedTag<float, 4> four;
   const hn::CappedTag<float, 1> one;
   const auto lanes = static_cast<int64_t>(hn::Lanes(four));
+  const int64_t whole = outs / lanes * lanes;
   for (int64_t i = 0; i < rows; ++i, sums += outs) {
     int64_t j = 0;
-    for (; j + lanes <= outs; j += lanes) finish_columns<R>(four, call, row + i, out + j, sums + j);
+    for (; j < whole; j += lanes) finish_columns<R>(four, call, row + i, out + j, sums + j);
     for (; j < outs; ++j) finish_columns<R>(one, call, row + i, out + j, sums + j);
   }
 }
