@@ -26,11 +26,10 @@ KernelOffer decoding(const Storage& storage, const RowsPlan& plan, const Decoded
 // `begin`: bytes of scratch that are left free.
 KernelOffer direct(const Storage& storage, const RowsPlan& plan, int64_t begin, CodedRange range) {
   return {kernel_of([=](const KernelCall& call) {
-            each_pass(call, plan, call.scratch.data() + begin, [&](const PassRows& rows) {
-              share_columns(call, kDecodedRows, [&](size_t i, int64_t first, int64_t end, int) {
-                range(row_product(call, plan, rows, i), matrix_of(call, storage, plan.ins, i), first, end);
-              });
-            });
+            each_part(call, plan, call.scratch.data() + begin, kDecodedRows,
+                      [&](size_t i, const RowProduct& product, int64_t first, int64_t end, int) {
+                        range(product, matrix_of(call, storage, plan.ins, i), first, end);
+                      });
           }),
           {}};
 }
@@ -50,7 +49,7 @@ KernelOffer make_coded_rows(const KernelSpec& spec, RowsPlan plan, const DeviceF
     return {nullptr, fmt::format("needs {} bytes of scratch, {} are booked", needed, spec.scratch_bytes)};
   const DType x = spec.inputs[LinearInputs::left].dtype, y = spec.outputs[0].dtype;
   const RowTypes types{x, x, y};
-  plan.wide = widens_beside_codes(x, facts);
+  plan.wide = widens_rows(x, facts.capabilities);
   const DecodedRows decoded(plan, plan.wide ? DType::f32 : x, y, facts);
   if (const CodedRange range = coded_dot_range(storage, types, plan.count, plan.ins, facts.capabilities))
     return direct(storage, plan, decoded.bytes(), range);

@@ -10,12 +10,9 @@ namespace headroom {
 namespace {
 
 void run_rows(const KernelCall& call, const RowsPlan& plan, ColumnRange range) {
-  each_pass(call, plan, call.scratch.data(), [&](const PassRows& rows) {
-    share_columns(call, 64, [&](size_t i, int64_t begin, int64_t end, int) {
-      RowProduct product = row_product(call, plan, rows, i);
-      product.w = call.inputs[1 + i].data;
-      range(product, begin, end);
-    });
+  each_part(call, plan, call.scratch.data(), 64, [&](size_t i, RowProduct product, int64_t begin, int64_t end, int) {
+    product.w = call.inputs[1 + i].data;
+    range(product, begin, end);
   });
 }
 

@@ -49,13 +49,6 @@ int64_t rows_to_arrange(const RowTypes& types, const RowsPlan& plan, const Devic
 // The rows of a pass from `first` on, in the form that the plan wants them in, which is written to `scratch`.
 PassRows pass_from(const KernelCall& call, const RowsPlan& plan, int64_t first, std::byte* scratch);
 
-// Calls body(rows) for all rows of x in turn. `scratch`: arranged_bytes() bytes if plan.arranged > 0, wide_bytes() if
-// plan.wide.
-template <typename Body>
-void each_pass(const KernelCall& call, const RowsPlan& plan, std::byte* scratch, const Body& body) {
-  for (int64_t first = 0; first < plan.count; first += plan.pass_rows()) body(pass_from(call, plan, first, scratch));
-}
-
 // Calls columns(i, begin, end, thread) for the columns of every output i; the threads share the columns of all outputs,
 // `grain` at a time.
 template <typename Columns>
@@ -69,6 +62,18 @@ void share_columns(const KernelCall& call, int64_t grain, const Columns& columns
       begin = std::max<int64_t>(0, begin - own), end -= own;
     }
   });
+}
+
+// Calls body(i, product, begin, end, thread) for the columns of every output i, `grain` at a time, and all rows of x in
+// turn; `product` is row_product(). `scratch`: arranged_bytes() bytes if plan.arranged > 0, wide_bytes() if plan.wide.
+template <typename Body>
+void each_part(const KernelCall& call, const RowsPlan& plan, std::byte* scratch, int64_t grain, const Body& body) {
+  for (int64_t first = 0; first < plan.count; first += plan.pass_rows()) {
+    const PassRows rows = pass_from(call, plan, first, scratch);
+    share_columns(call, grain, [&](size_t i, int64_t begin, int64_t end, int thread) {
+      body(i, row_product(call, plan, rows, i), begin, end, thread);
+    });
+  }
 }
 
 // linear for at most eight rows, or with attribute batch_invariant any number; needs AVX2. A row's sums do not depend

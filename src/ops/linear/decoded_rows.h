@@ -16,20 +16,18 @@ class DecodedRows {
         row_bytes_(decoded_row_bytes(plan.ins, dtype)),
         threads_(facts.threads) {}
 
-  // Scratch in front of that of each_pass().
+  // Scratch in front of that of each_part().
   int64_t bytes() const { return threads_ * kDecodedRows * row_bytes_; }
 
   // decode(i, row, rows, to): rows of the weight of output i.
   template <typename Decode>
   void run(const KernelCall& call, const RowsPlan& plan, const Decode& decode) const {
     HR_CHECK(threads() <= threads_, "scratch for {} threads, a team of {}", threads_, threads());
-    each_pass(call, plan, call.scratch.data() + bytes(), [&](const PassRows& rows) {
-      share_columns(call, kDecodedRows, [&](size_t i, int64_t begin, int64_t end, int thread) {
-        const auto of = [&](int64_t row, int64_t count, void* to) { decode(i, row, count, to); };
-        columns(row_product(call, plan, rows, i), begin, end, call.scratch.data() + thread * kDecodedRows * row_bytes_,
-                of);
-      });
-    });
+    each_part(call, plan, call.scratch.data() + bytes(), kDecodedRows,
+              [&](size_t i, const RowProduct& product, int64_t begin, int64_t end, int thread) {
+                columns(product, begin, end, call.scratch.data() + thread * kDecodedRows * row_bytes_,
+                        [&](int64_t row, int64_t count, void* to) { decode(i, row, count, to); });
+              });
   }
 
  private:

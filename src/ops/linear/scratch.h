@@ -53,13 +53,9 @@ inline MatmulSpec linear_product(const OpCall& call) {
   return spec;
 }
 
-// Whether products with a weight in codes convert x to f32 first.
-inline bool widens_beside_codes(DType x, const DeviceFacts& facts) {
-  return facts.capabilities.has(kAvx2) && widens_rows(x, facts.capabilities);
-}
 // Whether batch-invariant products with a dense weight convert x and rows of the weight.
 inline bool widens_both(const RowTypes& types, int64_t rows, const DeviceFacts& facts) {
-  return widens_beside_codes(types.x, facts) && types.w == types.x && rows >= kLeastWideRows;
+  return widens_rows(types.x, facts.capabilities) && types.w == types.x && rows >= kLeastWideRows;
 }
 
 // Scratch of the kernels that read the weight as it is stored: rows of it that are decoded or converted, and behind
@@ -72,7 +68,8 @@ inline int64_t rows_scratch(const OpCall& call, const DeviceFacts& facts) {
   const ConcreteType& weight = call.inputs[LinearInputs::weight];
   const bool dense = weight.storage.dense();
   const RowTypes types{x.dtype, dense ? weight.dtype : x.dtype, call.outputs[0].dtype};
-  const bool wide = dense ? invariant && widens_both(types, shape.rows, facts) : widens_beside_codes(x.dtype, facts);
+  const bool wide =
+      dense ? invariant && widens_both(types, shape.rows, facts) : widens_rows(x.dtype, facts.capabilities);
   if (shape.out_in && wide)
     return decoded_rows_bytes(shape.ins, DType::f32, facts.threads) + wide_bytes(shape.rows, shape.ins);
   const int64_t decoded = dense ? 0 : decoded_rows_bytes(shape.ins, x.dtype, facts.threads);

@@ -13,7 +13,8 @@ namespace headroom {
 constexpr int64_t kLeastWideRows = 3;  // a tile of cpu_dot.cpp; with a dense weight, whose rows are converted too
 
 inline bool widens_rows(DType x, const Capabilities& capabilities) {
-  return dtype_bytes(x) == 2 && !(x == DType::bf16 && capabilities.has(kAvx512Bf16));
+  if (!capabilities.has(kAvx2) || (x == DType::bf16 && capabilities.has(kAvx512Bf16))) return false;
+  return dtype_bytes(x) == 2;
 }
 
 // The rows that are converted at a time: every pass converts or decodes the whole weight again.

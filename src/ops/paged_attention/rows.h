@@ -58,7 +58,8 @@ class PagedRows {
 
 // For few items: the threads divide the chunks of all items.
 template <typename Tile>
-void share_paged_chunks(const PagedCall& call, const PagedCut& cut, int64_t items, float* slots) {
+void share_paged_chunks(const PagedCall& call, const PagedCut& cut, float* slots) {
+  const int64_t items = paged_items(call.shape);
   const int64_t floats = paged_slot_floats(call.shape, cut.chunk), most = paged_chunks(call.shape, cut.chunk);
   parallel_for(items * most, 1, [&](int64_t begin, int64_t end, int) {
     Tile tile(call);
@@ -76,9 +77,8 @@ void share_paged_chunks(const PagedCall& call, const PagedCut& cut, int64_t item
 // `threads`: the number that the scratch was booked for.
 template <typename Tile>
 void attend_paged(const PagedCall& call, const PagedCut& cut, int64_t threads) {
-  const int64_t items = call.shape.rows * paged_parts(call.shape);
   auto* const slots = reinterpret_cast<float*>(call.scratch);
-  if (shares_chunks(call.shape, cut, threads)) return share_paged_chunks<Tile>(call, cut, items, slots);
+  if (shares_chunks(call.shape, cut, threads)) return share_paged_chunks<Tile>(call, cut, slots);
   const int64_t parts = paged_parts(call.shape), tiles = (call.shape.rows + cut.rows - 1) / cut.rows * parts;
   const int64_t each = (tiles + threads - 1) / threads;
   parallel_for(each * threads, each, [&](int64_t begin, int64_t end, int thread) {

@@ -50,13 +50,14 @@ inline int64_t paged_chunks(const PagedShape& shape, int64_t chunk) {
 inline int64_t paged_parts(const PagedShape& shape) {
   return (shape.group() + kPagedHeads - 1) / kPagedHeads * shape.kv_heads;
 }
+inline int64_t paged_items(const PagedShape& shape) { return shape.rows * paged_parts(shape); }
 // Few items: the threads divide their chunks.
 inline bool shares_chunks(const PagedShape& shape, const PagedCut& cut, int64_t threads) {
-  return shape.rows * paged_parts(shape) <= cut.few * threads;
+  return paged_items(shape) <= cut.few * threads;
 }
 // Items whose partial results are kept at once: all of a few items, else a tile for each thread.
 inline int64_t paged_slots(const PagedShape& shape, const PagedCut& cut, int64_t threads) {
-  return shares_chunks(shape, cut, threads) ? shape.rows * paged_parts(shape) : cut.rows * threads;
+  return shares_chunks(shape, cut, threads) ? paged_items(shape) : cut.rows * threads;
 }
 inline int64_t paged_slot_floats(const PagedShape& shape, int64_t chunk) {
   return align_up(paged_heads(shape) * paged_chunks(shape, chunk) * (padded_dim(shape.dim) + 2), 16);

@@ -37,6 +37,12 @@ double flops_of(const ProductShape& s) {
   return 2.0 * static_cast<double>(s.rows) * static_cast<double>(s.outs) * static_cast<double>(s.ins);
 }
 
+void add_sample(TimedCalls& calls, Profile& profile, std::string_view op, const ProductShape& s, const Arithmetic& how,
+                double flops_per_second) {
+  profile.products.push_back(
+      {std::string(op), how.dtype, s.rows, s.outs, s.ins, flops_per_second, how.multiply, calls.take_disturbed()});
+}
+
 // Inputs that are not in the caches in a step are cold: weights, accumulators, states, saved activations.
 void measure_product(TimedCalls& calls, Profile& profile, const ProductShape& s, const Arithmetic& how) {
   const ConcreteType x{how.dtype, {1, s.rows, s.ins}}, w{how.dtype, {s.outs, s.ins}},
@@ -46,8 +52,7 @@ void measure_product(TimedCalls& calls, Profile& profile, const ProductShape& s,
     Attrs attrs = how.attrs();
     for (const auto& [name, value] : more.items()) attrs.set(name, value);
     const double seconds = calls.seconds(op, attrs, std::move(inputs), cold);
-    profile.products.push_back(
-        {op, how.dtype, s.rows, s.outs, s.ins, flops_of(s) / seconds, how.multiply, calls.take_disturbed()});
+    add_sample(calls, profile, op, s, how, flops_of(s) / seconds);
   };
   measure("linear", {{"bias", int64_t{0}}, {"residual", int64_t{0}}}, {x, w}, {1});
   measure("linear_dx", {{"addend", int64_t{0}}}, {dy, w}, {1});
@@ -57,11 +62,10 @@ void measure_product(TimedCalls& calls, Profile& profile, const ProductShape& s,
 // Products of 8-bit activations, with the codes of quantize-weights=int8-g32.
 void measure_int8_blocks(TimedCalls& calls, Profile& profile, const ProductShape& s) {
   const ConcreteType x{DType::f32, {1, s.rows, s.ins}}, w{DType::f32, {s.outs, s.ins}, {kCodesBlock, 8}};
-  Attrs attrs = Arithmetic{DType::f32, std::string(kMultiplyInt8Blocks)}.attrs();
+  const Arithmetic how{DType::f32, std::string(kMultiplyInt8Blocks)};
+  Attrs attrs = how.attrs();
   attrs.set("bias", int64_t{0}).set("residual", int64_t{0});
-  const double seconds = calls.seconds("linear", attrs, {x, w}, {1});
-  profile.products.push_back({"linear", DType::f32, s.rows, s.outs, s.ins, flops_of(s) / seconds,
-                              std::string(kMultiplyInt8Blocks), calls.take_disturbed()});
+  add_sample(calls, profile, "linear", s, how, flops_of(s) / calls.seconds("linear", attrs, {x, w}, {1}));
 }
 
 void measure_residual(TimedCalls& calls, Profile& profile, const ProductShape& s, const Arithmetic& how) {
@@ -70,8 +74,7 @@ void measure_residual(TimedCalls& calls, Profile& profile, const ProductShape& s
   Attrs attrs = how.attrs();
   attrs.set("bias", int64_t{0}).set("residual", int64_t{1}).set("dtype", "f32");
   const double seconds = calls.seconds("linear", attrs, {x, w, y}, {1, 2});
-  profile.products.push_back({std::string(kResidualRates.key), how.dtype, s.rows, s.outs, s.ins, flops_of(s) / seconds,
-                              how.multiply, calls.take_disturbed()});
+  add_sample(calls, profile, kResidualRates.key, s, how, flops_of(s) / seconds);
 }
 
 // A chunk of few rows stands for a loss in slices of the vocabulary, which many rows meet together. On bf16 tiles it
@@ -87,8 +90,7 @@ void measure_loss(TimedCalls& calls, Profile& profile, const ProductShape& s, co
   attrs.set("loss_accumulate", "always");
   const double seconds =
       calls.seconds("linear_cross_entropy_grad", attrs, {x, w, labels, scale, sums, acc}, {1, 5}, true);
-  profile.products.push_back({std::string(kLossGradientRates.key), how.dtype, s.rows, s.outs, s.ins,
-                              3 * flops_of({rows, s.outs, s.ins}) / seconds, how.multiply, calls.take_disturbed()});
+  add_sample(calls, profile, kLossGradientRates.key, s, how, 3 * flops_of({rows, s.outs, s.ins}) / seconds);
 }
 
 // A call of attention and one of its gradient, with 4 heads that share 2, for as many sequences as fill the device.

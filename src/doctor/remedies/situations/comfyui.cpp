@@ -34,8 +34,7 @@ constexpr Situation kSituations[] = {
      {},
      {{"low-vram",
        "the models off the device before the decode: a node that unloads them (UnloadAllModels) between sampler and "
-       "VAE "
-       "Decode, or --disable-smart-memory"},
+       "VAE Decode, or --disable-smart-memory"},
       {"input-size", "VAE Decode (Tiled) with smaller tiles: tile_size 256, temporal_size 16, or fewer frames"},
       {"half-inference", "--bf16-vae or --fp16-vae", {}, System::unknown, "-vae"}},
      decodes_beside_the_model},
@@ -47,8 +46,7 @@ constexpr Situation kSituations[] = {
       {"quantized-model", "a smaller file: GGUF Q5_K_S or Q4_K_S; the text encoder in fp8 (t5xxl_fp8)"},
       {"other-version",
        "ComfyUI, its nodes and its PyTorch updated (git pull, or the portable's update folder): newer ones move more "
-       "off "
-       "by themselves"},
+       "off by themselves"},
       {"input-size", "a lower resolution, fewer frames, one image at a time"}},
      few_bits_in_use},
     {"models_in_comfyui",

@@ -25,6 +25,7 @@ std::optional<int64_t> number_before(const std::string& text, size_t end) {
 
 bool on_device(const CaseView& view) { return view.pool() == Pool::device && !view.foreign_framework(); }
 bool on_host(const CaseView& view) { return view.pool() != Pool::device; }
+bool host_ran_out(const CaseView& view) { return view.pool() == Pool::host; }
 bool training_on_device(const CaseView& view) { return on_device(view) && view.training(); }
 bool serving_on_device(const CaseView& view) { return on_device(view) && view.serving(); }
 std::string_view llama_cpp_in_python(const CaseView& view) {

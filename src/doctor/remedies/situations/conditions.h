@@ -12,8 +12,9 @@
 
 namespace headroom::doctor {
 
-bool on_device(const CaseView& view);  // device memory is in question, and advice for PyTorch applies
-bool on_host(const CaseView& view);    // host memory is in question
+bool on_device(const CaseView& view);     // device memory is in question, and advice for PyTorch applies
+bool on_host(const CaseView& view);       // host memory is in question
+bool host_ran_out(const CaseView& view);  // and not shared memory
 bool training_on_device(const CaseView& view);
 bool serving_on_device(const CaseView& view);
 // The word that shows llama.cpp behind its Python package; empty where none does.
@@ -55,14 +56,12 @@ inline constexpr std::string_view kResolved =
 // Training scripts of kohya's sd-scripts.
 inline constexpr std::string_view kKohyaScripts =
     "train_network.py|sdxl_train|flux_train|sd3_train|fine_tune.py|train_db.py|kohya|sd-scripts|--network_module";
-// Words with which people say so.
 // ComfyUI's name, its messages, and programs that run it.
 inline constexpr std::string_view kComfyUi =
-    "comfyui|in comfy|comfy unloads|unloading all loaded models|prompt executed in|allocation on device|krita-ai|krita "
-    "ai|ksampler|"
-    "samplercustom";
+    "comfyui|in comfy|comfy unloads|unloading all loaded models|prompt executed in|allocation on device|krita-ai|"
+    "krita ai|ksampler|samplercustom";
 bool by_comfyui(const CaseView& view);
-
+// Words with which people say so.
 inline constexpr std::string_view kStageOfPrediction =
     "during validation|during evaluation|when evaluating|while evaluating|during inference|evaluation stage|"
     "validation stage|at evaluation|at validation|while testing|when testing|during testing|trying to test|"

@@ -13,7 +13,6 @@ namespace {
 
 using enum Sign::In;
 
-bool host_ran_out(const CaseView& view) { return view.pool() == Pool::host; }
 bool device_ran_out(const CaseView& view) { return view.pool() == Pool::device; }
 bool shared_memory_ran_out(const CaseView& view) { return view.pool() == Pool::shared_memory; }
 // Not for a full device: .wslconfig does not enlarge it.

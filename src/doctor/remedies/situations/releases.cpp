@@ -21,7 +21,6 @@ using enum Sign::In;
 
 bool any_memory(const CaseView& view) { return !view.has_job() && view.pool() != Pool::shared_memory; }
 bool of_another_framework(const CaseView& view) { return view.pool() == Pool::device && view.foreign_framework(); }
-bool host_ran_out(const CaseView& view) { return view.pool() == Pool::host; }
 
 // "Tried to allocate 17179869184.00 GiB": more bytes than a message's figures can hold.
 std::string_view size_beyond_any_count(const CaseView& view) {
@@ -105,8 +104,7 @@ bool trains_adapters(const CaseView& view) { return training_on_device(view) && 
 
 constexpr std::string_view kReentrant =
     "gradient_checkpointing_kwargs={\"use_reentrant\": False}, or model.enable_input_require_grads() before the "
-    "adapters "
-    "are added: then checkpointing works with a frozen base";
+    "adapters are added: then checkpointing works with a frozen base";
 
 constexpr Situation kSituations[] = {
     {"size_that_was_never_computed",
@@ -146,8 +144,7 @@ constexpr Situation kSituations[] = {
      old_libraries},
     {"small_model_that_should_fit",
      "adapters on a small base in few bits, one row at a time: this should fit, so a library keeps more than it "
-     "should, "
-     "or the base is loaded in 32 bits all the same",
+     "should, or the base is loaded in 32 bits all the same",
      trains_adapters,
      {},
      {{"other-version",

@@ -10,7 +10,6 @@ namespace {
 
 using enum Sign::In;
 
-bool host_ran_out(const CaseView& view) { return view.pool() == Pool::host; }
 bool any_on_device(const CaseView& view) {
   return on_device(view) && !view.serving() && view.reinforcement_library().empty();
 }

@@ -8,7 +8,6 @@ namespace {
 using enum Sign::In;
 
 bool device_of_pytorch(const CaseView& view) { return on_device(view) && view.reinforcement_library().empty(); }
-bool host_ran_out(const CaseView& view) { return view.pool() == Pool::host; }
 
 Evidence told(const CaseView& view, ToldStage stage) {
   const std::string_view word = view.story().at(stage);

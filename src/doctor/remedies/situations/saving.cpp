@@ -33,7 +33,6 @@ Evidence told_saving_on_the_host(const CaseView& view) {
   if (word.empty()) return {};
   return {0.86, "`" + std::string(word) + "`, where the log says that it failed"};
 }
-bool of_host_memory(const CaseView& view) { return view.pool() == Pool::host; }
 
 constexpr Situation kSituations[] = {
     {"merged_while_it_is_saved",
@@ -107,7 +106,7 @@ constexpr Situation kSituations[] = {
      told_saving},
     {"saved_in_host_memory",
      "what is saved is gathered whole in host memory first, on one process or on each",
-     of_host_memory,
+     host_ran_out,
      {{log, 0.86,
        "保存模型|保存权重|保存ckpt|保存检查点|while saving|when saving|during saving|at the save|saving the model|"
        "saving checkpoint|save_checkpoint|モデルを保存|モデルの保存"}},

@@ -73,6 +73,10 @@ constexpr std::string_view kPartsOfMegatron =
     "--tensor-model-parallel-size 2 (--model-parallel-size 2): each process has half of the weights";
 constexpr std::string_view kStatesAreMade =
     "the optimizer is being made: under ZeRO 1 and 2 every process has all weights, and a copy in 32 bits of its part";
+constexpr std::string_view kStatesPassTheHost =
+    "the optimizer is being made: the model of every process and its copies in 32 bits pass through host memory";
+constexpr std::string_view kStatesOnTheHost =
+    "\"offload_optimizer\": {\"device\": \"cpu\"}: 12 bytes per parameter in host memory";
 
 bool with_stage_3(const CaseView& view) {
   return by_deepspeed(view) && !tried_in_vain(view.incident().log_text, "shard");
@@ -128,23 +132,23 @@ constexpr Situation kSituations[] = {
      {{log, 0.93, kMakesStates}},
      {{"tensor-parallel", kPartsOfMegatron},
       {"shard", "\"zero_optimization\": {\"stage\": 3}, without pipeline stages"},
-      {"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"}: 12 bytes per parameter in host memory"}}},
+      {"offload-optimizer", kStatesOnTheHost}}},
     {"states_are_made",
      kStatesAreMade,
      states_on_the_device,
      {{log, 0.92, kMakesStates}},
      {{"shard", "\"zero_optimization\": {\"stage\": 3}"},
-      {"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"}: 12 bytes per parameter in host memory"},
+      {"offload-optimizer", kStatesOnTheHost},
       {"larger-gpu", "more devices: each has a smaller part"}}},
     {"states_of_megatron_are_made_on_the_host",
-     "the optimizer is being made: the model of every process and its copies in 32 bits pass through host memory",
+     kStatesPassTheHost,
      states_of_megatron_on_the_host,
      {{log, 0.93, kMakesStates}},
      {{"tensor-parallel", kPartsOfMegatron},
       {"no-offload", "without offload_optimizer and cpu_offload: states stay on the devices"},
       {"host-memory"}}},
     {"states_are_made_on_the_host",
-     "the optimizer is being made: the model of every process and its copies in 32 bits pass through host memory",
+     kStatesPassTheHost,
      states_on_the_host,
      {{log, 0.92, kMakesStates}},
      {{"lean-load", "stage 3 with deepspeed.zero.Init(): weights are made in parts, not whole in every process"},
