@@ -91,6 +91,20 @@ class Precision(ProgramTest):
         forgiving = self.steps(self.run_of("deepspeed", *common, "--fp16-preset", "deepspeed"))
         self.assertEqual([row["loss_scale"] for row in forgiving[:3]], [2 ** 32, 2 ** 32, 2 ** 31])  # the first overflow is forgiven
 
+    def test_a_skipped_step_leaves_weights_on_disk_as_they_are(self):
+        """Windows of narrow copies are not loaded for an update, so a skipped one writes them too."""
+        for optimizer in ("adamw", "adafactor", "muon"):
+            common = ("--precision", "16-mixed", "--max-steps", "14", "--fp16-initial-scale-power", "32", "--micro-batch-size", "1",
+                      "--global-batch-size", "16", "--optim", optimizer)  # as many micro-batches make copies worth their bytes
+            scratch = self.root / f"scratch-{optimizer}"
+            scratch.mkdir()
+            rows = self.steps(self.run_of(f"memory-{optimizer}", *common))
+            on_disk = self.steps(self.run_of(f"disk-{optimizer}", *common, "--disk-memory", f"{scratch}:64MiB",
+                                             "--technique", "offload-parameters=on"))
+            self.assertTrue(rows[0]["skipped"])
+            self.assertFalse(rows[-1]["skipped"])
+            self.assertEqual([row["loss"] for row in on_disk], [row["loss"] for row in rows], optimizer)
+
     def test_a_scale_that_stays_and_one_at_its_least(self):
         rows = self.steps(self.run_of("static", "--precision", "16-true", "--max-steps", "3", "--fp16-loss-scale", "128"))
         self.assertEqual([(row["loss_scale"], row["skipped"]) for row in rows], [(128, False)] * 3)

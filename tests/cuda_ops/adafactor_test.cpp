@@ -66,5 +66,11 @@ TEST(CudaAdafactor, LeavesOutAStepWhoseNormIsNotFinite) {
   for (size_t k = 1; k < found.outputs.size(); ++k) expect_same_bytes(found.outputs[k], in[k + 1]);
 }
 
+TEST(CudaAdafactor, ASkippedStepRefreshesTheCopy) {
+  const std::vector<Tensor> in = inputs(DType::f32, {7, 300}, 0.9, NAN, true);
+  const RunResult found = run_cuda_op("adafactor", in, attrs_of({7, 300}, 0.9, 1));
+  expect_same_bytes(found.outputs.back(), rounded(in[0], DType::bf16));
+}
+
 }  // namespace
 }  // namespace headroom::adafactor_on_cuda

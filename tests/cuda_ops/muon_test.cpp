@@ -42,5 +42,10 @@ TEST(CudaMuon, LeavesOutAStepWhoseNormIsNotFinite) {
   }
 }
 
+TEST(CudaMuon, ASkippedStepRefreshesTheCopy) {
+  const std::vector<Tensor> in = inputs(DType::f32, {2, 17, 33}, NAN, true);
+  expect_same_bytes(run_cuda_op("muon", in, kMuonAttrs).outputs[2], rounded(in[0], DType::bf16));
+}
+
 }  // namespace
 }  // namespace headroom::muon_on_cuda

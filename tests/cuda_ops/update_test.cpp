@@ -71,6 +71,14 @@ TEST(CudaUpdate, LeavesOutAStepWhoseNormIsNotFinite) {
     }
 }
 
+// The copy's storage may be a window that was not loaded.
+TEST(CudaUpdate, ASkippedStepRefreshesTheCopy) {
+  for (const Case& of : cases()) {
+    const std::vector<Tensor> in = inputs(of, DType::f32, 1027, NAN, true);
+    expect_same_bytes(run_cuda_op(of.op, in, of.attrs).outputs.back(), rounded(in[0], DType::bf16));
+  }
+}
+
 // A pass that estimates the curvature changes only its state.
 TEST(CudaUpdate, EstimatesTheCurvature) {
   const Case of{"sophia",

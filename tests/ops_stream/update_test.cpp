@@ -111,6 +111,40 @@ TEST(Update, AdamWLeavesOutAStepWithoutAFactor) {
   }
 }
 
+// The copy's storage may be a window that was not loaded.
+TEST(Update, ASkippedStepRefreshesTheCopy) {
+  const std::vector<int64_t> dims{6, 50};
+  const Tensor weight = Tensor::random(DType::f32, dims, 1), gradient = Tensor::filled(DType::f32, dims, NAN);
+  const Tensor state = Tensor::filled(DType::f32, dims, 0.5), rows = Tensor::filled(DType::f32, {6}, 0.5);
+  const Tensor cols = Tensor::filled(DType::f32, {50}, 0.5), hyper = Tensor::filled(DType::f32, {16}, 0.1);
+  const Tensor none(DType::f32, {1}, {NAN});
+  const Attrs adam{{"beta1", 0.9}, {"beta2", 0.99}, {"eps", 1e-8}, {"decay", int64_t{1}}};
+  const Attrs adafactor{{"beta1", 0.0},
+                        {"eps1", 1e-30},
+                        {"eps2", 1e-3},
+                        {"clip_threshold", 1.0},
+                        {"scale_parameter", int64_t{1}},
+                        {"relative_step", int64_t{0}},
+                        {"decay", int64_t{1}},
+                        {"tensor", int64_t{7}},
+                        {"factored", int64_t{1}}};
+  const Attrs muon{{"momentum", 0.95},       {"nesterov", int64_t{1}}, {"match_rms_adamw", int64_t{1}},
+                   {"ns_steps", int64_t{5}}, {"decay", int64_t{1}},    {"tensor", int64_t{7}}};
+  for (const DType narrow : {DType::bf16, DType::f16})
+    for (const char* which : {"simd", "reference"}) {
+      const Tensor copy = Tensor::random(narrow, dims, 2);
+      const auto refreshed = [&](const char* op, std::vector<Tensor> inputs, const Attrs& attrs) {
+        inputs.insert(inputs.end(), {hyper, none, copy});
+        const std::vector<Tensor> outputs = run_op(op, inputs, attrs, {.only = which}).outputs;
+        EXPECT_TRUE(outputs.front().same_bytes(weight)) << op << ' ' << which;
+        EXPECT_TRUE(outputs.back().same_bytes(rounded(weight, narrow))) << op << ' ' << which;
+      };
+      refreshed("adamw", {weight, gradient, state, state}, adam);
+      refreshed("adafactor", {weight, gradient, rows, cols}, adafactor);
+      if (std::string_view(which) == "reference") refreshed("muon", {weight, gradient, state}, muon);
+    }
+}
+
 TEST(Update, LossScale) {
   Tensor hyper = Tensor::filled(DType::f32, {16}, 0);
   hyper.set(4, 0.125);

@@ -69,7 +69,7 @@ std::unique_ptr<CpuKernel> simd(const KernelSpec& spec) {
   HR_CHECK(spec.scratch_bytes >= shape.scratch_bytes(), "adafactor: {} bytes of scratch", spec.scratch_bytes);
   return kernel_of([plan = plan_of(spec), shape](const KernelCall& call) {
     const Call of(plan, call);
-    if (!std::isfinite(of.factor)) return;
+    if (!std::isfinite(of.factor)) return refresh_copy(call.outputs[0], of.copy);
     const AdafactorStep step(plan, of.hyper, of.factor);
     const AdafactorArrays a = arrays_of(plan, shape, call, of.copy);
     const int64_t strips = (shape.cols + kAdafactorCols - 1) / kAdafactorCols, grain = 4096 / shape.cols + 1;
@@ -148,7 +148,7 @@ std::unique_ptr<CpuKernel> reference(const KernelSpec& spec) {
   const AdafactorShape shape(spec.outputs[0].dims);
   return kernel_of([plan = plan_of(spec), shape](const KernelCall& call) {
     const Call of(plan, call);
-    if (!std::isfinite(of.factor)) return;
+    if (!std::isfinite(of.factor)) return refresh_copy(call.outputs[0], of.copy);
     const AdafactorStep step(plan, of.hyper, of.factor);
     decay_squares(plan, shape, call, step);
     const Unclipped update(plan, shape, call, step);

@@ -99,7 +99,7 @@ __global__ void adafactor_whole(AdafactorArgs a) {
 template <typename W>
 __global__ void adafactor_move(AdafactorArgs a) {
   const float clip = *a.clip, rate = a.whole[0], scale = a.whole[1];
-  if (!usable_factor(clip)) return;
+  if (!usable_factor(clip)) return refresh_copy(static_cast<const W*>(a.w), a.copy, 0, a.matrices * a.rows * a.cols);
   const float decay = a.decay ? a.hyper[kWeightDecay] * rate : 0.0f;
   BlockKeys keys(step_key(a.hyper, a.tensor));
   for_runs<1>(a.matrices * a.rows * a.cols, [&](auto run, int64_t i) {

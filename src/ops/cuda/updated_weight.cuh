@@ -7,16 +7,21 @@
 
 namespace headroom::cuda {
 
+// Stores N elements of a weight's copy starting at i.
+template <int N>
+HR_DEVICE void store_copy(const NarrowCopy& copy, int64_t i, const Floats<N>& value) {
+  if (copy.type == FloatType::f16)
+    store_floats(static_cast<Half*>(copy.at) + i, value);
+  else
+    store_floats(static_cast<Bf16*>(copy.at) + i, value);
+}
+
 // Stores N elements of a weight starting at i: as f32, with a narrow copy if there is one; in the second form narrow,
 // rounded with the elements' random bits.
 template <int N>
 HR_DEVICE void store_weight(float* weight, const NarrowCopy& copy, BlockKeys&, int64_t i, const Floats<N>& value) {
   store_floats(weight + i, value);
-  if (!copy.at) return;
-  if (copy.type == FloatType::f16)
-    store_floats(static_cast<Half*>(copy.at) + i, value);
-  else
-    store_floats(static_cast<Bf16*>(copy.at) + i, value);
+  if (copy.at) store_copy(copy, i, value);
 }
 
 template <int N, typename W>
@@ -32,5 +37,16 @@ HR_DEVICE void store_weight(W* weight, const NarrowCopy&, BlockKeys& keys, int64
 
 // If the factor on the gradient is not finite, the step is skipped.
 HR_DEVICE bool usable_factor(float clip) { return fabsf(clip) <= 3.402823466e38f; }
+
+// Then refreshes the copy, if there is one, of `count` elements starting at `first`, as on the CPU. All threads of the
+// grid call it. A narrow weight has no copy.
+HR_DEVICE void refresh_copy(const float* weight, const NarrowCopy& copy, int64_t first, int64_t count) {
+  if (!copy.at) return;
+  for (int64_t i = first_index(); i < count; i += index_stride())
+    store_copy(copy, first + i, load_floats<1>(weight + first + i));
+}
+
+template <typename W>
+HR_DEVICE void refresh_copy(const W*, const NarrowCopy&, int64_t, int64_t) {}
 
 }  // namespace headroom::cuda

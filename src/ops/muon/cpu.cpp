@@ -46,15 +46,15 @@ class MuonKernel final : public CpuKernel {
 
   void run(const KernelCall& call) const override {
     const float clip = call.inputs[MuonInputs::clip].as<float>()[0];
-    if (!std::isfinite(clip)) return;  // the gradient norm is not finite: the step is skipped
+    const TensorView* const copy = call.outputs.size() > MuonOutputs::copy ? &call.outputs[MuonOutputs::copy] : nullptr;
+    // If the gradient norm is not finite, the step is skipped.
+    if (!std::isfinite(clip)) return refresh_copy(call.outputs[MuonOutputs::weight], copy);
     const float* const hyper = call.inputs[MuonInputs::hyper].as<float>();
     const double lr = static_cast<double>(hyper[kLearningRate]);
     const double decay = plan_.decay ? static_cast<double>(hyper[kWeightDecay]) : 0;
     const auto kept = static_cast<float>(1 - lr * decay), rate = static_cast<float>(lr * shape_.rate_factor(plan_));
     const uint64_t key = step_key(hyper, plan_.tensor);
-    const UpdatedWeight weight =
-        updated_weight(call.outputs[MuonOutputs::weight],
-                       call.outputs.size() > MuonOutputs::copy ? &call.outputs[MuonOutputs::copy] : nullptr);
+    const UpdatedWeight weight = updated_weight(call.outputs[MuonOutputs::weight], copy);
     const MuonScratch scratch(shape_, call.scratch.data());
     std::byte* const product = call.scratch.data() + scratch.bytes;
     for (int64_t matrix = 0; matrix < shape_.matrices; ++matrix) {

@@ -49,7 +49,7 @@ __global__ void muon_scale(const Bf16* from, float factor, int64_t count, Bf16* 
 
 template <typename W>
 __global__ void muon_end(MuonArgs a) {
-  if (!usable_factor(*a.clip)) return;
+  if (!usable_factor(*a.clip)) return refresh_copy(static_cast<const W*>(a.w), a.copy, a.first, a.count);
   const double lr = static_cast<double>(a.hyper[kLearningRate]);
   const double decay = a.decay ? static_cast<double>(a.hyper[kWeightDecay]) : 0.0;
   const float kept = static_cast<float>(1.0 - lr * decay), rate = static_cast<float>(lr * a.rate_factor);

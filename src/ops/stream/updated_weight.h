@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/threads.h"
 #include "ops/cpu/kernel.h"
 #include "ops/stream/counter_bits.h"
 #include "ops/stream/float_types.h"
@@ -79,6 +80,16 @@ inline void write_updated(const UpdatedWeight& weight, int64_t i, float value, u
 inline void write_weight(const TensorView& weight, const TensorView* copy, int64_t i, double value, uint64_t key,
                          int64_t first = 0) {
   write_updated(updated_weight(weight, copy, first), i, static_cast<float>(value), key);
+}
+
+// Refreshes the copy, if there is one, of a weight that a skipped step leaves as it is: the copy's storage may be a
+// window that was not loaded, because an update writes all of it.
+inline void refresh_copy(const TensorView& weight, const TensorView* copy) {
+  if (!copy) return;
+  const UpdatedWeight to = updated_weight(weight, copy);
+  parallel_for(weight.count(), 4096, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) write_updated(to, i, to.wide[i], 0);
+  });
 }
 
 }  // namespace headroom

@@ -74,7 +74,7 @@ template <class F>
 std::unique_ptr<CpuKernel> simd_of(const UpdatePlan& plan) {
   return kernel_of([plan](const KernelCall& call) {
     const Call step(plan, call);
-    if (!step.usable()) return;
+    if (!step.usable()) return refresh_copy(call.outputs[0], step.copy);
     UpdateArrays arrays{
         updated_weight(call.outputs[0], step.copy, plan.first), call.inputs[UpdateOpInputs::gradient].as<float>(), {}};
     UpdateScalars scalars{static_cast<float>(step.clip), {}, step.key};
@@ -163,7 +163,7 @@ template <class F>
 std::unique_ptr<CpuKernel> reference_of(const UpdatePlan& plan) {
   return kernel_of([plan](const KernelCall& call) {
     const Call step(plan, call);
-    if (!step.usable()) return;
+    if (!step.usable()) return refresh_copy(call.outputs[0], step.copy);
     double factors[kUpdateFactors];
     F::factors(plan.step(step.scalars), factors);
     const TensorView& weight = call.outputs[0];

@@ -49,7 +49,7 @@ __global__ void update(UpdateArgs a) {
   if (threadIdx.x == 0) F::factors(step_of(a), shared.at);
   __syncthreads();
   const Factors factors = shared;
-  if (!usable_factor(clip)) return;
+  if (!usable_factor(clip)) return refresh_copy(static_cast<const W*>(a.w), a.copy, 0, a.count);
   BlockKeys keys(step_key(a.hyper, a.tensor), a.first);
   for_runs<4>(a.count, [&](auto run, int64_t i) {
     constexpr int N = decltype(run)::value;
@@ -97,7 +97,7 @@ __global__ void update_blocks(UpdateArgs a) {
   if (thread == 0) F::factors(step_of(a), shared.at);
   __syncthreads();
   const Factors factors = shared;
-  if (!usable_factor(clip)) return;
+  if (!usable_factor(clip)) return refresh_copy(static_cast<const W*>(a.w), a.copy, 0, a.count);
   BlockKeys keys(step_key(a.hyper, a.tensor), a.first);
   for (int64_t block = blockIdx.x; block * kBlockThreads < a.count; block += gridDim.x) {
     const int64_t i = block * kBlockThreads + thread;
