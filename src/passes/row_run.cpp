@@ -11,31 +11,37 @@ Readers::Readers(const Graph& graph) {
   for (NodeId id : index.order()) add(graph, id);
   for (RegionId region = 0; region < static_cast<RegionId>(graph.regions.size()); ++region)
     if (index.region(region).reachable())
-      for (ValueId result : graph.region(region).results) of_[result].insert(kNone);
+      for (ValueId result : graph.region(region).results) of(result).readers.push_back(kNone);
+}
+
+Readers::Value& Readers::of(ValueId value) {
+  const auto at = static_cast<size_t>(value);
+  if (at >= values_.size()) values_.resize(at + 1);
+  return values_[at];
 }
 
 void Readers::add(const Graph& graph, NodeId node) {
-  for (ValueId input : graph.node(node).inputs) of_[input].insert(node);
-  for (ValueId output : graph.node(node).outputs) makers_[output] = node;
+  for (ValueId input : graph.node(node).inputs)
+    if (input != kNone) of(input).readers.push_back(node);
+  for (ValueId output : graph.node(node).outputs) of(output).maker = node;
 }
 
 void Readers::replace(Graph& graph, NodeId node, size_t at, ValueId value) {
   ValueId& input = graph.node(node).inputs[at];
-  std::multiset<NodeId>& before = of_[input];
-  before.erase(before.find(node));
+  std::vector<NodeId>& before = of(input).readers;
+  before.erase(std::find(before.begin(), before.end(), node));
   input = value;
-  of_[value].insert(node);
+  of(value).readers.push_back(node);
 }
 
 bool Readers::outside(ValueId value, const std::set<NodeId>& nodes) const {
-  const auto at = of_.find(value);
-  return at != of_.end() &&
-         std::any_of(at->second.begin(), at->second.end(), [&](NodeId reader) { return !nodes.contains(reader); });
+  if (static_cast<size_t>(value) >= values_.size()) return false;
+  const std::vector<NodeId>& readers = values_[static_cast<size_t>(value)].readers;
+  return std::any_of(readers.begin(), readers.end(), [&](NodeId reader) { return !nodes.contains(reader); });
 }
 
 NodeId Readers::maker(ValueId value) const {
-  const auto at = makers_.find(value);
-  return at == makers_.end() ? kNone : at->second;
+  return static_cast<size_t>(value) < values_.size() ? values_[static_cast<size_t>(value)].maker : kNone;
 }
 
 RowRun::RowRun(const Graph& graph, std::vector<NodeId> nodes, const Readers& readers)

@@ -25,8 +25,13 @@ class Readers {
   NodeId maker(ValueId value) const;
 
  private:
-  std::map<ValueId, std::multiset<NodeId>> of_;  // kNone: a region yields it
-  std::map<ValueId, NodeId> makers_;
+  struct Value {
+    NodeId maker = kNone;
+    std::vector<NodeId> readers;  // one for each operand; kNone: a region yields it
+  };
+  Value& of(ValueId value);
+
+  std::vector<Value> values_;
 };
 
 // Const calls are safe from several threads while the graph is not rewritten.
