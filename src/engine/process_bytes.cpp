@@ -47,13 +47,13 @@ constexpr int64_t kServingLayerBytes = 20 * 1024;
 constexpr int64_t kServingAdapterBytes = 24 * 1024;
 
 // For each further length of a training run: tables per layer, and kernels prepared for its shapes. oneDNN generates
-// code for each shape of an fp32 product; adapters add instructions and products.
+// code for each shape of an fp32 product; adapters and casts between precisions add instructions, adapters products.
 struct ProgramBytes {
-  int64_t layer, adapter_layer;
+  int64_t layer, adapter_layer, cast_layer;
   int64_t kernels, product_kernels, adapter_kernels;
 };
-constexpr ProgramBytes kTraining{120 * 1024, 160 * 1024, 0, 0, 0};  // its kernels are part of kCodeBytes
-constexpr ProgramBytes kFurtherLength{100 * 1024, 60 * 1024, kMiB / 2, kMiB, kMiB};
+constexpr ProgramBytes kTraining{120 * 1024, 160 * 1024, 64 * 1024, 0, 0, 0};  // its kernels are part of kCodeBytes
+constexpr ProgramBytes kFurtherLength{100 * 1024, 60 * 1024, 32 * 1024, kMiB / 2, kMiB, kMiB};
 
 // Tables of tensors up to this size, enough for 2000 tensors, are part of kCodeBytes.
 constexpr int64_t kTableBytes = 2 * kMiB;
@@ -80,12 +80,14 @@ int64_t file_tables(const ModelFiles& model) {
   return config + beyond_code(std::max(files, kHeaderFactor * own_header_bytes(model.spec)));
 }
 
-// Planning's memory per layer besides the tables of its plan: the graphs of a candidate before and after its passes and
-// their lifetimes; 60 KiB measured, with adapters 100. The first kPlanningBytes fit into what kCodeBytes has for
-// kernels and stacks, which do not exist yet.
-constexpr int64_t kPlanningLayerBytes = 96 * 1024;
-constexpr int64_t kPlanningAdapterBytes = 32 * 1024;
-constexpr int64_t kPlanningBytes = 8 * kMiB;
+// Planning's memory: for each node of the forward pass the graphs of the largest candidate, before and after its
+// passes, and their lifetimes; and what does not depend on the model. A sequence in eight parts is the largest; lower
+// tiers add copies, and more candidates. Measured on models of 2 to 80 layers (docs/process_memory.md).
+struct PlanningBytes {
+  int64_t node, adapters, fixed;
+};
+constexpr PlanningBytes kPlanning{48 * 1024, 72 * 1024, 4 * kMiB};
+constexpr PlanningBytes kPlanningTiers{80 * 1024, 144 * 1024, 8 * kMiB};
 
 }  // namespace
 
@@ -191,42 +193,61 @@ int64_t layer_bytes(int64_t layers, const PlanRequest& request, int64_t each, in
   return layers * (each + (weights_are(request, WeightForm::adapted) ? adapters : 0));
 }
 
+// `mixed`: bytes of the casts of mixed precision. Where all values are narrow, half as many remain: updates, the loss.
+int64_t casts_of(std::string_view precision, int64_t mixed) {
+  if (precision == "32-true") return 0;
+  return precision.ends_with("-true") ? mixed / 2 : mixed;
+}
+
 void book_programs(const ProgramBytes& bytes, int64_t count, int64_t layers, const PlanRequest& request,
                    ProcessBytes& process) {
   const bool adapters = weights_are(request, WeightForm::adapted);
   const bool fp32_products = precision_of(request) == "32-true" && matmul_precision_of(request) == "highest";
-  process.planner += align_up(count * layer_bytes(layers, request, bytes.layer, bytes.adapter_layer), 4096);
+  const int64_t layer = bytes.layer + casts_of(precision_of(request), bytes.cast_layer);
+  process.planner += align_up(count * layer_bytes(layers, request, layer, bytes.adapter_layer), 4096);
   process.kernels += count * bytes.kernels;
   if (fp32_products) process.kernels += count * (bytes.product_kernels + (adapters ? bytes.adapter_kernels : 0));
 }
 
 // A smaller prefill beside the largest one.
-constexpr ProgramBytes kFurtherPrefill{kServingLayerBytes, kServingAdapterBytes, kFurtherLength.kernels,
-                                       kFurtherLength.product_kernels, kFurtherLength.adapter_kernels};
+constexpr ProgramBytes kFurtherPrefill{
+    kServingLayerBytes,     kServingAdapterBytes,          0,
+    kFurtherLength.kernels, kFurtherLength.product_kernels, kFurtherLength.adapter_kernels};
 
 // For a GPU's two page-locked batches for each program that reads the data: ids, labels, types and segments.
 int64_t pinned_batch_bytes(const PlanRequest& request) {
-  const int64_t programs = 2 * (1 + static_cast<int64_t>(bucket_choices(request).size()));
+  const int64_t programs = 2 * lengths_of(request);
   const int64_t pinned = pinned_micro_batch(request), rows = pinned > 0 ? pinned : request.global_batch;
   return 2 * programs * rows * request.seq_length * 4 * 4;
 }
 
-// Planning ends before the arena exists: its memory is booked as far as it exceeds the weights' part of the arena.
-// Weights that may be kept in lower tiers are not subtracted.
-int64_t planning_bytes(const ModelSpec& spec, const PlanRequest& request) {
-  const bool may_leave = request.host_budget_bytes > 0 || request.disk_budget_bytes > 0 || !request.facts.is_cpu();
-  const int64_t weights = may_leave ? 0 : 2 * parameter_count(spec);
-  const int64_t graphs = layer_bytes(spec.layers, request, kPlanningLayerBytes, kPlanningAdapterBytes);
-  return align_up(std::max<int64_t>(0, graphs - kPlanningBytes - weights), 4096);
+// Planning ends before the arena exists, and its heap is returned.
+int64_t planning_bytes(const PlanRequest& request) {
+  const bool tiers = request.host_budget_bytes > 0 || request.disk_budget_bytes > 0 || !request.facts.is_cpu();
+  const PlanningBytes& bytes = tiers ? kPlanningTiers : kPlanning;
+  const std::vector<Node>& nodes = request.forward.nodes;
+  const auto products = std::count_if(nodes.begin(), nodes.end(), [](const Node& node) {
+    return node.op && node.op->cost_class() == CostClass::gemm;
+  });
+  const int64_t adapted = weights_are(request, WeightForm::adapted) ? products : 0;
+  return bytes.fixed + static_cast<int64_t>(nodes.size()) * bytes.node + adapted * bytes.adapters;
 }
 
-// What copies between tiers add to the tables of a training run, per layer: their instructions, and windows in the
-// graph and the plan. Measured on 30 layers with everything on disk: 2 MiB, with adapters 8 to 9 MiB.
+// What copies between tiers add to the tables of a training run, per layer and length: their instructions, and windows
+// in the graph and the plan. Measured on 30 layers with everything on disk: 2 MiB, with adapters 8 to 9 MiB.
 constexpr int64_t kCopyLayerBytes = 128 * 1024;
 constexpr int64_t kCopyAdapterBytes = 224 * 1024;
 
 int64_t copy_tables(const ModelSpec& spec, const PlanRequest& request) {
-  return align_up(layer_bytes(spec.layers, request, kCopyLayerBytes, kCopyAdapterBytes), 4096);
+  return align_up(lengths_of(request) * layer_bytes(spec.layers, request, kCopyLayerBytes, kCopyAdapterBytes), 4096);
+}
+
+// Planning comes before the data is prepared. The tables of its plan are made while the graphs of one candidate exist,
+// which is smaller than the largest.
+void book_planning(PlanRequest& request) {
+  const int64_t tables = request.facts.is_cpu() ? request.process.planner : request.host_process.planner;
+  request.prepare.least = std::max(request.prepare.least, before_arena(request, planning_bytes(request) - tables));
+  request.prepare.most = std::max(request.prepare.most, request.prepare.least);
 }
 
 // A GPU's kernels are prepared before the data: their page-locked batches exist by then.
@@ -246,10 +267,8 @@ ProcessBytes training_process(const TrainOptions& options, const ModelFiles& mod
   if (!request.facts.is_cpu()) process.data += pinned_batch_bytes(request);
   if (asked_for(request, kLengthBuckets)) {
     process.data += SampleGroups::memory_bytes(options.data.global_batch_size);
-    const auto buckets = static_cast<int64_t>(bucket_choices(request).size());
-    book_programs(kFurtherLength, buckets, model.spec.layers, request, process);
+    book_programs(kFurtherLength, lengths_of(request) - 1, model.spec.layers, request, process);
   }
-  process.planner += planning_bytes(model.spec, request);
   process.copies = disk_process_bytes(request.facts) + copy_tables(model.spec, request);
   process.caller = options.machine.caller_bytes;
   if (!options.model.adapter.empty()) process.data += adapter_bytes(options.model.adapter);
@@ -280,6 +299,7 @@ void book_prefills(PlanRequest& request, const ModelFiles& model, int64_t furthe
 void book_training(PlanRequest& request, const TrainOptions& options, const ModelFiles& model) {
   book_process(request, training_process(options, model, request));
   book_prepare(request, model);
+  book_planning(request);
   if (!request.facts.is_cpu()) book_kernels_first(request);
 }
 

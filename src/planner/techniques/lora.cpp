@@ -5,14 +5,23 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "planner/techniques/length_buckets.h"
 #include "planner/techniques/list_setting.h"
 
 namespace headroom {
 namespace techniques {
 namespace {
 
+// Of DoRA, per layer and length: about 60 instructions for the lengths of rows.
+constexpr int64_t kMagnitudesLayerBytes = 96 * 1024;
+
 std::vector<Setting> choices(const PlanRequest& request, const Candidate&) {
   return {Setting{requested_lora(request).rank}};
+}
+
+int64_t process_bytes(const PlanRequest& request, const Candidate&) {
+  if (!requested_lora(request).decomposed) return 0;
+  return lengths_of(request) * block_count(request.forward) * kMagnitudesLayerBytes;
 }
 
 void add_adapters(Assembly& a, const PlanRequest& request, const Candidate&) {
@@ -44,6 +53,7 @@ constinit const Technique lora{
             for (const RegionId program : programs) add_lora(graph, program, options, RowLengthsIn::load);
         },
     .model_pass = add_adapters,
+    .process_bytes = process_bytes,
     .told = told,
 };
 

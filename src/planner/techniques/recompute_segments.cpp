@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "passes/row_runs.h"
+#include "planner/techniques/length_buckets.h"
 #include "planner/techniques/micro_batch.h"
 #include "planner/techniques/offload.h"
 #include "planner/techniques/recompute.h"
@@ -15,7 +16,7 @@ namespace headroom::techniques {
 
 namespace {
 
-// Of a layer that is computed again: about 15 instructions, with adapters twice as many.
+// Of a layer that is computed again, at each length: about 15 instructions, with adapters twice as many.
 constexpr int64_t kLayerBytes = 24 * 1024;
 constexpr int64_t kAdaptedLayerBytes = 48 * 1024;
 
@@ -95,7 +96,8 @@ int64_t process_bytes(const PlanRequest& request, const Candidate& candidate) {
   if (segments == 0) return 0;
   int64_t layers = 0;
   for (const int64_t length : segment_lengths(block_count(request.forward), segments)) layers += length - 1;
-  return layers * (weights_are(request, WeightForm::adapted) ? kAdaptedLayerBytes : kLayerBytes);
+  const int64_t layer = weights_are(request, WeightForm::adapted) ? kAdaptedLayerBytes : kLayerBytes;
+  return lengths_of(request) * layers * layer;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "planner/techniques/length_buckets.h"
 #include "planner/techniques/micro_batch.h"
 #include "planner/techniques/offload.h"
 #include "planner/techniques/recompute.h"
@@ -14,7 +15,8 @@ namespace headroom::techniques {
 namespace {
 
 constexpr int64_t kLeastRows = 128;  // of the smallest part that the planner tries
-// Per layer and part: about 40 instructions of the step and evaluation, with adapters twice as many.
+// Per layer and part, and half as much for each further length: about 40 instructions of the step and evaluation, with
+// adapters twice as many.
 constexpr int64_t kPartBytes = 64 * 1024;
 constexpr int64_t kAdapterPartBytes = 128 * 1024;
 // Products of the parts' shapes.
@@ -65,7 +67,7 @@ int64_t process_bytes(const PlanRequest& request, const Candidate& candidate) {
   const int64_t parts = candidate[sequence_chunks].count;
   if (parts < 2) return 0;
   const int64_t layer = weights_are(request, WeightForm::adapted) ? kAdapterPartBytes : kPartBytes;
-  return parts * block_count(request.forward) * layer + kKernelBytes;
+  return (lengths_of(request) + 1) * (parts * block_count(request.forward) * layer + kKernelBytes) / 2;
 }
 
 }  // namespace
