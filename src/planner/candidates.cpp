@@ -75,7 +75,9 @@ std::vector<CandidateFamily> refined_families(const PlanRequest& request, const 
     Candidate place = alike[at].candidate;
     copy_places(candidate, place);
     add(alike[at].places, place);
-    add(alike[at].chunks, loss_chunk_of(candidate));
+    // Smaller chunks too: they were beaten where something else was larger than the loss, which a refinement may lower.
+    for (const int64_t chunk : loss_chunks(request, candidate))
+      if (chunk <= loss_chunk_of(candidate)) add(alike[at].chunks, chunk);
   }
   std::vector<CandidateFamily> out;
   for (const CandidateFamily& family : alike)
