@@ -24,9 +24,12 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
 import child_peak  # noqa: E402
 from memory_group import MemoryGroup  # noqa: E402
-from tiny_models import MODELS, draw_config, draw_rows, layers_of, positions_of  # noqa: E402
+from tiny_models import MODELS, deepened, draw_config, draw_rows, layers_of, positions_of, widened  # noqa: E402
 
 PLENTY = 16 << 30
+QUANTIZED_WEIGHTS = ("nf4", "nf4-dq", "fp4", "int8", "int4", "int8-g32", "int4-row")
+LOW_BIT_TRAINING = ("quantize-training=int8", "quantize-training=int8-mixed", "qat=int8-int4", "qat=int4", "qat=int8")
+OPTIMIZERS = ("adafactor", "adagrad", "adam", "adamw_bnb_8bit", "lion_32bit", "lion_8bit", "muon", "nadam", "rmsprop", "sgd", "sophia")
 
 
 class Violation(Exception):
@@ -69,11 +72,31 @@ def draw_trained_part(draw, options, config):
             options += ["--lora-rslora", "true"]
         if draw.random() < 0.3 and not {"num_experts", "num_local_experts"} & set(config):
             options += ["--lora-dropout", "0.1"]
+        if draw.random() < 0.25:
+            options += ["--use-dora", "true"]
+        if draw.random() < 0.4:
+            options += ["--technique", "quantize-weights=" + draw.choice(QUANTIZED_WEIGHTS)]
         if draw.random() < 0.3 and config["architectures"][0].endswith("CausalLM"):
             options += ["--modules-to-save", {"gpt2": "ln_f", "gpt_neox": "final_layer_norm"}.get(config["model_type"], "model.norm")]
     elif chosen < 0.4 and layers_of(config) > 1:
         stem = {"gpt2": "h", "bert": "layer", "roberta": "layer"}.get(config["model_type"], "layers")
         options += ["--freeze", f"{stem}.0-{draw.randrange(layers_of(config))}"]
+    elif chosen < 0.55:
+        options += ["--technique", draw.choice(LOW_BIT_TRAINING)]
+
+
+def draw_optimizer(draw, options):
+    """Adds another optimizer than adamw to half of the runs."""
+    if draw.random() < 0.5:
+        options += ["--optim", draw.choice(OPTIMIZERS)]
+
+
+def draw_batches(draw, options, config):
+    """Adds packing or batches of similar length to some runs."""
+    if draw.random() < 0.15 and not config["architectures"][0].endswith("SequenceClassification"):
+        options += ["--packing", "true"]
+    elif draw.random() < 0.1:
+        options += ["--group-by-length", "true"]
 
 
 def draw_disk(draw, options, directory):
@@ -92,6 +115,10 @@ def draw_disk(draw, options, directory):
 def draw_run(draw, model, directory):
     """(config, file name of the data, its text, options of the run), for both `plan` and `train`."""
     config = draw_config(draw, *model)
+    if draw.random() < 0.4:
+        config = widened(config)
+    if draw.random() < 0.1:
+        config = deepened(draw, config)
     length = draw.randint(2, positions_of(config))
     name, text = draw_rows(draw, config, length)
     batch = draw.randint(1, 16)
@@ -100,6 +127,8 @@ def draw_run(draw, model, directory):
                "--lr-scheduler-type", draw.choice(("linear", "cosine", "constant"))]
     draw_techniques(draw, options, batch)
     draw_trained_part(draw, options, config)
+    draw_optimizer(draw, options)
+    draw_batches(draw, options, config)
     draw_disk(draw, options, directory)
     return config, name, text, options
 

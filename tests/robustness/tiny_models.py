@@ -57,6 +57,23 @@ def draw_config(draw, family, architecture):
     return config
 
 
+def widened(config):
+    """The config with rows of multiples of 32 elements, which the groups of 8- and 4-bit weights divide."""
+    heads = config.get("n_head") or config["num_attention_heads"]
+    config = config | {"n_embd" if "n_embd" in config else "hidden_size": 32 * heads}
+    if "head_dim" in config:
+        config["head_dim"] = 32
+    for name in ("intermediate_size", "moe_intermediate_size"):
+        if name in config:
+            config[name] += -config[name] % 32
+    return config
+
+
+def deepened(draw, config):
+    """The config with many layers: tables and planning, which grow with them, are then as large as the arena."""
+    return config | {"n_layer" if "n_layer" in config else "num_hidden_layers": draw.randint(20, 48)}
+
+
 def positions_of(config):
     if config["model_type"] == "roberta":  # positions start after the padding id
         return config["max_position_embeddings"] - 2
