@@ -30,6 +30,7 @@ std::vector<Case> possible_cases() {
     message.phase = phase;
     with(message, "fsdp\n");
     with(message, "fsdp [rank1]\n");
+    with(message, "[rank1]\n");
     with(message, "site-packages/transformers/");
     with(message, "--max_length 4096\n");
     with(message, "in training_step\n");

@@ -36,8 +36,11 @@ void apply_overrides(const Request& request, Job& job) {
   }
 }
 
-// The job when only --model is given: what the text quotes, or the server that the log shows, else a PyTorch script
-// with the usual settings.
+// Trainers whose names in a log show whose options a person has; their defaults stand in for what is not said.
+bool trainer_of_log(System system) { return system == System::litgpt || system == System::llamafactory; }
+
+// The job when only --model is given: what the text quotes, or the server or trainer that the log shows, else a PyTorch
+// script with the usual settings.
 Job bare_job(const Request& request, const Case& incident) {
   const std::string_view reinforcement = reinforcement_of(incident.log_text);
   const Job shown = job_of_log(incident, main_message(incident), reinforcement, story_of(incident).task);
@@ -45,7 +48,7 @@ Job bare_job(const Request& request, const Case& incident) {
   if (incident.quoted) {
     job = shown;
   } else {
-    job.system = server_system(shown.system) ? shown.system : System::pytorch_script;
+    job.system = server_system(shown.system) || trainer_of_log(shown.system) ? shown.system : System::pytorch_script;
     job.task = shown.task;
   }
   job.model = request.model;
@@ -204,6 +207,16 @@ Case case_of_inputs(const Intake& intake) {
   return incident;
 }
 
+// Adds what the words of the log say of the job; a job of which they say the trainer or the length is not known whole.
+void take_facts(const Intake& intake, Case& incident) {
+  Job& job = *incident.job;
+  const bool had_length = job.batch.sequence.has_value();
+  if (!intake.config || quotes_code(intake)) take_facts_of_log(incident.log_text, job);
+  if (intake.config) take_facts_beside_a_file(incident.log_text, job);
+  const bool by_words = !intake.config && trainer_of_log(job.system);
+  if (by_words || (!had_length && job.batch.sequence)) incident.job_is_quoted = true;
+}
+
 // Adds what was given to the case of the inputs.
 Case case_of(const Request& request, const Intake& intake, Case incident, std::vector<std::string>& notes) {
   if (!request.torch.empty()) incident.software.torch = parse_version(request.torch);
@@ -211,11 +224,11 @@ Case case_of(const Request& request, const Intake& intake, Case incident, std::v
     incident.job = intake.config->job;
   else if (!intake.unread && (!request.model.empty() || !request.parameters.empty()))
     incident.job = bare_job(request, incident);
-  if (incident.job && (!intake.config || quotes_code(intake))) take_facts_of_log(incident.log_text, *incident.job);
+  if (incident.job) take_facts(intake, incident);
   if (incident.job && !incident.job->batch.micro && batch_of_one(incident.log_text)) incident.job->batch.micro = 1;
-  if (incident.job)
-    apply_overrides(request, *incident.job);
-  else
+  if (incident.job) apply_overrides(request, *incident.job);
+  if (incident.job && !intake.config && trainer_of_log(incident.job->system)) take_facts_of_the_trainer(*incident.job);
+  if (!incident.job)
     incident.micro_batch =
         request.micro_batch ? request.micro_batch : posted_value(incident.log_text, "micro_batch_size");
   incident.shape = choose_shape(request, intake.config, notes);

@@ -44,6 +44,17 @@ void take_precision(const std::string& log, Job& job) {
   if (bf16 != fp16) job.precision.autocast = bf16 ? "bfloat16" : "float16";
 }
 
+// The least length at which the post says that its texts are cut.
+void take_length(const std::string& log, Job& job) {
+  constexpr std::string_view kNames =
+      "cutoff_len|cutoff_length|max_seq_length|max_seq_len|seq_length|sequence_length|sequence_len|max_length|block_"
+      "size|"
+      "model_max_length|截断长度|最大长度|序列长度";
+  constexpr int64_t kLeast = 16, kMost = int64_t{1} << 21;
+  const std::optional<int64_t> length = posted_value(log, kNames);
+  if (!job.batch.sequence && length && *length >= kLeast && *length <= kMost) job.batch.sequence = length;
+}
+
 // Weights that several devices share, by a server's or a script's own option; each device has its part only.
 void take_shards(const std::string& log, Job& job) {
   if (job.task == Task::train || job.parallel.tensor) return;
@@ -66,6 +77,23 @@ void take_facts_of_log(const std::string& log, Job& job) {
   }
   if (!job.lora && in_use(log, "lora$|qlora$|peft$")) job.lora = LoraSettings{};
   take_precision(log, job);
+  take_length(log, job);
+}
+
+void take_facts_beside_a_file(const std::string& log, Job& job) {
+  if (job.task != Task::train) return;
+  if (job.parallel.deepspeed) take_sharding_of_log(log, job);
+  if (job.system == System::deepspeed) take_length(log, job);
+  constexpr std::string_view kEightBits =
+      "8bit量化|8bit quantization|8-bit quantization|loaded in 8bit|loaded in 8-bit|in int8";
+  if (!job.precision.quantization && in_use(log, kEightBits)) job.precision.quantization = "int8";
+}
+
+void take_facts_of_the_trainer(Job& job) {
+  const int64_t devices = job.devices.gpus.value_or(1) * job.devices.nodes.value_or(1);
+  if (job.system != System::litgpt || job.task != Task::train || devices < 2) return;
+  if (!job.parallel.sharding) job.parallel.sharding = Sharding::zero3;
+  if (!job.lora && !job.compute.checkpointing) job.compute.checkpointing = true;
 }
 
 }  // namespace headroom::doctor

@@ -204,6 +204,14 @@ std::string told_of_growth_on_the_host(const std::string& log, const HostClauses
   return found;
 }
 
+// The same of a device's memory: people ask about it before it fails.
+std::string told_of_growth_on_a_device(const std::string& log) {
+  const std::string_view grows = told_growing(log);
+  if (grows.empty()) return {};
+  return first_whole_sentence(
+      log, [&](std::string_view sentence) { return of_device(sentence) && !any_word(sentence, grows).empty(); });
+}
+
 Message told(std::string line, std::string framework) {
   Message message;
   message.text = std::move(line);
@@ -248,6 +256,10 @@ void take_told(Case& incident) {
   }
   if (take(told_of_a_model_that_does_not_load(log), "pytorch-cuda", "unknown", "no_numbers")) return;
   if (take(told_of_growth_on_the_host(log, of_host), "host", "host_ram", "host_ram")) {
+    incident.messages.back().hints.emplace_back("grows");
+    return;
+  }
+  if (take(told_of_growth_on_a_device(log), "pytorch-cuda", "unknown", "no_numbers")) {
     incident.messages.back().hints.emplace_back("grows");
     return;
   }

@@ -305,6 +305,14 @@ class CommandReader {
         "model_name_or_path deepspeed dataset_train_split num_train_epochs");
   }
 
+  // Training scripts of toolboxes for images, by options that TrainingArguments lacks: YOLO's, detectron2's,
+  // MMDetection's.
+  bool of_a_toolbox() const {
+    if (follows("hyp imgsz img_size img cfg_options ims_per_batch") && !follows("model_name_or_path output_dir"))
+      return true;
+    return follows("weights") && follows("data cfg") && follows("batch_size batch");
+  }
+
   // Evaluation harnesses, by module name.
   static bool evaluates(const std::string& script) {
     for (const char* start : {"lm_eval", "lmms_eval", "vlmeval", "opencompass"})
@@ -330,7 +338,7 @@ class CommandReader {
   bool any_script(const std::string& evidence, const std::string& script) {
     if (evidence.find("openrlhf") != std::string::npos) parts_.facts["script.openrlhf"] = rows_of_openrlhf(script);
     if (script == "train_bash.py" || follows("finetuning_type")) return program(llamafactory_dialect(), evidence);
-    if (foreign_script() || evaluates(script)) {
+    if (foreign_script() || of_a_toolbox() || evaluates(script)) {
       parts_.facts["script.foreign"] = "true";
       if (evaluates(script) || predicts(lower(script))) parts_.facts["script.task"] = "infer";
     }

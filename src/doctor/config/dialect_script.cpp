@@ -129,9 +129,17 @@ void finish_train_batch(Draft& draft) {
   if (!draft.job.batch.micro) draft.job.batch.micro = usual;
 }
 
+// Scripts that a person wrote and that take a rank and its targets train adapters; TRL's want to be told so.
+void finish_adapters(Draft& draft) {
+  const bool of_trl = draft.fact("trl.peft") || draft.fact("trl.objective");
+  if (draft.fact("lora.r") && draft.fact("lora.targets") && !of_trl && !draft.job.lora)
+    finish_lora(draft, {8, 16, 0.05});
+}
+
 void finish_script(Draft& draft) {
   finish_bitsandbytes(draft);
   finish_train_batch(draft);
+  finish_adapters(draft);
   const int64_t shards = draft.job.parallel.tensor.value_or(1);
   if (shards > 1 && shards < 1'000'000 && draft.job.keys.origins.count("tensor_parallel"))
     draft.imply(draft.job.devices.gpus, shards, "gpus", draft.job.keys.origins["tensor_parallel"]);

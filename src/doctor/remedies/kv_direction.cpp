@@ -130,6 +130,12 @@ KvAdvice lowered(const CaseView& s, double now) {
   else if (f.short_by && f.capacity)
     wanted = now - static_cast<double>(*f.short_by) / static_cast<double>(*f.capacity) - 0.02;
   advice.fraction = std::clamp(std::floor(wanted * 100 + 1e-6) / 100, 0.1, 0.94);
+  constexpr double kBesideTheWeights = 1.2;  // activations, and a cache
+  const int64_t weights = s.term("weights");
+  if (weights > 0 && advice.fraction * device < kBesideTheWeights * static_cast<double>(weights)) {
+    advice.why = fmt::format("the weights alone take {:.2f} of the device", static_cast<double>(weights) / device);
+    return advice;
+  }
   if (advice.fraction >= now - 1e-9) {
     advice.why = fmt::format("the share is {:.2f} already", now);
     return advice;

@@ -63,10 +63,18 @@ constexpr LogMark kLogMarks[] = {
     {"llama_kv_cache", System::llama_server},
     {"axolotl", System::axolotl},
     {"llamafactory", System::llamafactory},
+    {"llama-factory", System::llamafactory},
+    {"llama factory", System::llamafactory},
     {"llmtuner", System::llamafactory},
     {"train_bash.py", System::llamafactory},
     {"torchtune", System::torchtune},
     {"tune run ", System::torchtune},
+    {"litgpt", System::litgpt},
+    {"lit-gpt", System::litgpt},
+    {"lit_gpt", System::litgpt},
+    {"lit-llama", System::litgpt},
+    {"lit_llama", System::litgpt},
+    {"// devices", System::litgpt},
     {"unsloth", System::trl},
     {"transformers/trainer", System::hf_trainer},
     {"deepspeed", System::deepspeed},
@@ -95,11 +103,44 @@ System shown_system(System log, System quoted) {
   return quoted;
 }
 
-}  // namespace
+// What is only compared with: sentences that say that another server goes well.
+std::string without_what_goes_well(const std::string& log) {
+  constexpr std::string_view kWell =
+      "works fine|works well|work fine|works with|works on|works in|runs fine|runs well|is fine|no problem|没问题|"
+      "没有问题|正常|問題な";
+  std::string text = log;
+  each_sentence(log, [&](std::string_view sentence) {
+    if (!affirmed_word(sentence, kWell).empty() && told_out_of_memory(sentence).empty())
+      text.replace(static_cast<size_t>(sentence.data() - log.data()), sentence.size(), sentence.size(), ' ');
+    return false;
+  });
+  return text;
+}
 
-System system_of_log(const std::string& log) {
+// Settings whose names only LLaMA-Factory has. alpaca-lora's copies have a cutoff_len of their own.
+bool names_settings_of_llamafactory(const std::string& log) {
+  constexpr std::string_view kSettings =
+                                 "cutoff_len|截断长度|finetuning_type|lora_target$|llamaboard|longlora|shift_attn",
+                             kOthers = "alpaca-lora|alpaca_lora|micro_batch_size|firefly|fastchat|ms-swift|swift sft";
+  return !any_word(log, kSettings).empty() && any_word(log, kOthers).empty();
+}
+
+System marked_system(const std::string& log) {
   for (const LogMark& mark : kLogMarks)
     if (find_text(log, mark.part) != std::string_view::npos) return mark.system;
+  return names_settings_of_llamafactory(log) ? System::llamafactory : System::unknown;
+}
+
+}  // namespace
+
+System system_of_log(const std::string& whole) {
+  System marked = marked_system(whole);
+  constexpr std::string_view kServers = "vllm|sglang|lmdeploy|llama.cpp|ollama|tgi$|text-generation-inference";
+  const std::string_view first = any_word(whole, kServers);
+  const bool compares = !first.empty() && !any_word(without_words(whole, first), kServers).empty();
+  const std::string log = compares ? without_what_goes_well(whole) : whole;
+  if (compares) marked = marked_system(log);
+  if (marked != System::unknown) return marked;
   // The bare name, where nothing trains: a training may have a server for its rollouts.
   // Adapters are served too.
   if (!any_word(log, kStrictTraining).empty()) return System::unknown;
@@ -156,6 +197,23 @@ Job job_of_log(const Case& incident, const Message* message, std::string_view re
   return job;
 }
 
+namespace {
+
+// A sentence says that FSDP is in use: it neither asks for it nor proposes or denies it.
+bool uses_fsdp(const std::string& log) {
+  constexpr std::string_view kOtherwise =
+      "how to|how do|how can|should|could|can i|would|instead|without|not use|n't use|whether|support|try fsdp|不支持|"
+      "怎么|如何|是否|能不能|?|？";
+  bool uses = false;
+  each_sentence(beginning(log), [&](std::string_view sentence) {
+    uses = !affirmed_word(sentence, "fsdp").empty() && any_word(sentence, kOtherwise).empty();
+    return uses;
+  });
+  return uses;
+}
+
+}  // namespace
+
 void take_sharding_of_log(const std::string& log, Job& job) {
   if (job.task != Task::train || job.parallel.sharding) return;
   if (log.find("colossal") != std::string::npos) return;  // it has its own ZeRO, without DeepSpeed's options
@@ -165,7 +223,7 @@ void take_sharding_of_log(const std::string& log, Job& job) {
     job.parallel.deepspeed = true;
   }
   const bool third = any_in(log, kThird), second = any_in(log, kSecond);
-  if (!third && !second && any_in(log, kFullyShard)) {
+  if (!third && !second && !job.parallel.deepspeed && (any_in(log, kFullyShard) || uses_fsdp(log))) {
     job.parallel.sharding = Sharding::zero3;
     return;
   }

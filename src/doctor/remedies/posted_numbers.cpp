@@ -40,7 +40,7 @@ constexpr LoweredSetting kLoweredSettings[] = {
     {"--chunked-prefill-size", "chunked_prefill_size", 256},
     {"--max-batch-prefill-tokens", "max_batch_prefill_tokens", 256},
     {"--ubatch-size", "ubatch_size|n_ubatch|-ub", 32},
-    {"--max-num-seqs", "max_num_seqs"},
+    {"--max-num-seqs", "max_num_seqs|max_num_seq"},
     {"--max-running-requests", "max_running_requests"},
     {"--max-concurrent-requests", "max_concurrent_requests"},
     {"--cuda-graph-max-bs", "cuda_graph_max_bs"},

@@ -13,6 +13,7 @@
 #include "doctor/remedies/posted_numbers.h"
 #include "doctor/remedies/program_words.h"
 #include "doctor/remedies/situations/conditions.h"
+#include "doctor/remedies/trainer_words.h"
 
 namespace headroom::doctor {
 namespace {
@@ -240,7 +241,8 @@ void name_the_batch_option(const CaseView& view, Findings& findings) {
       "a smaller batch: half of it", "half of batch= (--batch-size)", "\"train_micro_batch_size_per_gpu\": <half>"};
   const bool by_deepspeed = view.job().system == System::deepspeed;  // the script's own options
   if (view.has_job() || !(unknown_program(view) || by_deepspeed)) return;
-  const std::optional<BatchOption> option = batch_option(view.incident().log_text);
+  std::optional<BatchOption> option = batch_option(view.incident().log_text);
+  if (!option) option = batch_option(view.incident().setup_text);
   if (!option || option->rows < 2) return;
   for (Remedy& remedy : findings.remedies) {
     const bool general = std::any_of(std::begin(kGeneral), std::end(kGeneral),
@@ -269,6 +271,7 @@ void leave_out_what_is_passed(const CaseView& view, Findings& findings) {
 void respell(const CaseView& view, Findings& findings) {
   leave_out_what_is_in_force(view, findings);
   name_shards(view, findings);
+  spell_for_the_trainer(view, findings);
   name_the_batch_option(view, findings);
   name_the_inputs(view, findings);
   name_the_workers(view, findings);

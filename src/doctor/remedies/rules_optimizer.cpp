@@ -62,9 +62,15 @@ void optimizer_8bit(const CaseView& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
+// LLaMA-Factory's files for DeepSpeed allow untested optimizers; the offload brings an optimizer of its own.
+bool paged_under_zero(const CaseView& s) {
+  const ParallelSettings& parallel = s.job().parallel;
+  return s.job().system == System::llamafactory && !parallel.offload_optimizer && !parallel.offload_parameters;
+}
+
 void paged(const CaseView& s, Findings& findings) {
   if (!applies(s) || names(s.optimizer(), "paged")) return;
-  if (conflicts_with_sharding(s, "paged-optimizer", findings)) return;
+  if (!paged_under_zero(s) && conflicts_with_sharding(s, "paged-optimizer", findings)) return;
   if (refused_under_lora(s, "paged-optimizer", findings)) return;
   const std::string name = names(s.optimizer(), "8bit") ? "paged_adamw_8bit" : "paged_adamw_32bit";
   Remedy remedy = make_remedy(s, "paged-optimizer", {}, {{"optimizer", name}},

@@ -4,6 +4,7 @@
 
 #include "doctor/remedies/figures.h"
 #include "doctor/remedies/rules.h"
+#include "doctor/remedies/told_stage.h"
 
 namespace headroom::doctor {
 namespace {
@@ -13,6 +14,14 @@ bool applies(const CaseView& s) { return s.training() && s.pool() == Pool::devic
 // Whether 16-bit products are faster than 32-bit ones.
 bool half_is_faster(const std::optional<Gpu>& gpu) {
   return !gpu || gpu->compute_capability == 0 || gpu->compute_capability >= 70 || gpu->compute_capability == 60;
+}
+
+// Of a device that is known by its size alone the log may have the name.
+bool has_bf16(const CaseView& s) {
+  if (s.gpu()) return s.gpu()->bf16;
+  constexpr std::string_view kBefore =
+      "v100|t4$|p100|p40|rtx 20|rtx20|2080|2070|2060|titan v|titan rtx|titan x|gtx|1080|quadro rtx";
+  return any_word(s.incident().log_text, kBefore).empty();
 }
 
 Values dtype_values(bool bf16) {
@@ -25,7 +34,7 @@ Values dtype_values(bool bf16) {
 
 void describe_device(const CaseView& s, bool bf16, Remedy& remedy) {
   if (!s.gpu()) {
-    remedy.needs = "Ampere or newer for bf16 (V100, T4: fp16)";
+    if (bf16) remedy.needs = "Ampere or newer for bf16 (V100, T4: fp16)";
     return;
   }
   if (!bf16) remedy.caveats.push_back(fmt::format("{} has no bf16 units: fp16, with loss scaling", s.gpu()->name));
@@ -44,7 +53,7 @@ void mixed_precision(const CaseView& s, Findings& findings) {
     return findings.refuse("mixed-precision",
                            s.job().precision.autocast ? "it is on already" : "it is on by default here");
   if (s.half_weights()) return findings.refuse("mixed-precision", "the weights are in 16 bits already");
-  const bool bf16 = !s.gpu() || s.gpu()->bf16;
+  const bool bf16 = has_bf16(s);
   Remedy remedy = make_remedy(s, "mixed-precision", dtype_values(bf16), {{"autocast", bf16 ? "bfloat16" : "float16"}},
                               "saved activations in 16 bits");
   describe_device(s, bf16, remedy);
@@ -65,7 +74,7 @@ void half_weights(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
   if (s.half_weights() || s.quantized_base())
     return findings.refuse("half-weights", "the weights are in 16 bits or fewer");
-  const bool bf16 = !s.gpu() || s.gpu()->bf16;
+  const bool bf16 = has_bf16(s);
   const std::string dtype = bf16 ? "bfloat16" : "float16";
   if (deepspeed(s))
     return findings.refuse("half-weights", spell("half-weights", System::deepspeed, Style::json, {}).text);

@@ -93,7 +93,7 @@ void offload_parameters(const CaseView& s, Findings& findings) {
   if (s.job().parallel.offload_parameters.value_or(Offload::none) != Offload::none)
     return findings.refuse("offload-parameters", "the weights are on the host already");
   if (s.quantized_base()) return findings.refuse("offload-parameters", "4- and 8-bit weights cannot be offloaded");
-  if (s.job().system == System::torchtune && s.gpus() == 1)
+  if (s.job().system == System::torchtune && s.gpus() == 1 && s.has_job())
     return findings.refuse("offload-parameters",
                            "torchtune's fsdp_cpu_offload is for its distributed recipes: two GPUs or more");
   // FSDP needs several processes; DeepSpeed's stage 3 also works on one device.

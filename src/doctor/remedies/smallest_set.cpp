@@ -63,6 +63,7 @@ std::optional<FittingSet> smallest_fitting_set(const CaseView& view, const std::
   std::vector<Remedy> combined;
   std::optional<FittingSet> otherwise;
   for (const Remedy& remedy : remedies) {
+    if (remedy.tried) continue;
     if (!remedy.changes.empty() && remedy.available)
       combined.push_back(remedy);
     else if ((surely ? remedy.fits_alone : remedy.likely_alone) && (!otherwise || remedy.cost < otherwise->cost))

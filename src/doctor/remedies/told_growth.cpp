@@ -49,7 +49,12 @@ constexpr std::string_view kGrowing =
     "continuously|increasing with training|increasing with iter|increasing with step|increasing with epoch|increasing "
     "with time|increasing with each|increasing with every|increasing each|increasing every|growing each|growing "
     "every|grows with|grows until|increases until|increases "
-    "with|increases every|increases over";
+    "with|increases every|increases over|continuous rising|continuously rising|rises continuously|rising continuously|"
+    "rises steadily|rises with|rises every|rises each|rises during|rises until|rising with|rising during|rising every|"
+    "rising until|keeps going higher|keeps getting higher|keeps getting larger|keeps adding up|continuous growth|"
+    "continuous increase|constant increase|constant growth|accumulates over|accumulates with|accumulates every|"
+    "ever increasing|ever growing|逐渐升高|不断升高|一直升高|持续升高|逐步升高|越来越高|越来越大|不断变大|不断累积|"
+    "一直累积|上昇し続け|増え続ける";
 // These may compare two settings: they tell of growth beside a word for time only.
 constexpr std::string_view kMayCompare = "usage increases|memory increases|consumption increases";
 // A leak that is only supposed, to explain why it fails.

@@ -44,7 +44,7 @@ constexpr StageWords kStages[] = {
     {ToldStage::quantising, "quantiz|quantis|autoawq|autogptq|gptqmodel|llm-compressor|llmcompressor|量化|量子化",
      "quantized|quantised|quantization_bit|quantization=|--quantization|quantization_config|quantize=|quantize.py|"
      "量化版|量化模型|量化后|量化的模型|量化的版本|量化加载|量化微调|量化训练|量子化済み|量子化された|量子化モデル|"
-     "量子化版",
+     "量子化版|微调后|训练后|微调完|训练完|微调好|after finetuning|after fine-tuning|after training",
      "微调|训练|train|finetun|fine-tun|推理|infer|部署|deploy|serve|serving|加载|load|chat|对话|qlora|学習|推論"},
     {ToldStage::converting,
      "convert|conversion|exporting|to onnx|onnx export|torch.onnx|to gguf|to tensorrt|转换|转成|转为|转onnx|导出|変換",
@@ -84,7 +84,8 @@ constexpr StageWords kStages[] = {
      "tuning|instruction tuning|per_device|gradient_accum|learning_rate|"
      "lora_r|lora_alpha|lora_target|peft|train$|training|trains$|trainer|train.|train_|train-|finetune|finetuning|fine-"
      "tune|fine-tuning|fine tune|"
-     "fine tuning|finetuning|epoch|backward|backprop|optimizer|loss$|losses|gradient|learning rate|sft$|dpo$|grpo|ppo|"
+     "fine tuning|finetuning|full tuning|full-tuning|tuning "
+     "all|epoch|backward|backprop|optimizer|loss$|losses|gradient|learning rate|sft$|dpo$|grpo|ppo|"
      "rlhf|qlora|pretraining|pre-training|训练|微调|学习率|反向传播|炼丹|学習|訓練|ファインチューニング|エポック",
      "pre-trained|pretrained|trained|fine-tuned|finetuned|fine tuned|训练好|训练完|训练出|训练后|微调后|微调好|"
      "微调完|微调过|学習済|学習した|学習させた|no training|not training|without training|no gradient|without gradient|"
@@ -105,7 +106,8 @@ constexpr std::string_view kRanOut =
     "issue|memory problem|nothing is left|"
     "nothing in left|not enough memory|insufficient memory|insufficient system resources|memory overflow|"
     "out of vram|out of ram|out of gpu|not fit$|'t fit$|cannot allocate memory|too much memory|too much vram|too much "
-    "ram|more memory than|all my memory|all the memory|all memory|eats up|memory full|ram is full|memory is "
+    "ram|to much memory|to much vram|to much ram|more memory than|all my memory|all the memory|all memory|eats "
+    "up|memory full|ram is full|memory is "
     "full|memory was "
     "full|memory fills|ram fills|爆显存|爆内存|爆了|炸显存|显存炸|爆卡|放不下|装不下|跑不起来|"
     "メモリ不足|メモリが足り|メモリーが足り|メモリーエラー|メモリエラー|入りきら|載らな|乗らな|のらない";
@@ -118,7 +120,9 @@ constexpr std::string_view kFails =
     "增え続け|"
     "足り|枯渇|オーバー|使い切|クラッシュ|使い果|溢れ|落ち|あふれ|解放されず|解放されない|"
     "insufficient|exceed|"
-    "exhaust|crash|killed|blow|not enough|overflow|surpass|allocation failure|100%|fills|filled up|is full|maxes "
+    "exhaust|crash|killed|blow|too much of|eating up|eats up|eating all|eats all|hogs|is attempted to be allocated|"
+    "tries to allocate|attempts to allocate|wants to allocate|not enough|overflow|surpass|allocation "
+    "failure|100%|fills|filled up|is full|maxes "
     "out|maxed out";
 constexpr std::string_view kKilled =
     "background workers are no longer alive|killed|oomkill|oom-kill|oom "
@@ -198,6 +202,19 @@ std::vector<std::string_view> failing_sentences(std::string_view log) {
   return failing;
 }
 
+// A post about a training names 4 or 8 bits as how its base is loaded: it quantises nothing, unless it says when, or
+// names a program for that.
+bool quantises_by_itself(std::string_view log) {
+  constexpr std::string_view kWhen =
+      "while quantiz|while quantis|when quantiz|when quantis|during quantiz|during quantis|quantizing|quantising|"
+      "quantization fails|quantization process|to quantize|to quantise|after training|after finetuning|after "
+      "fine-tuning|autoawq|autogptq|auto-gptq|gptqmodel|llm-compressor|llmcompressor|llama-quantize|calib|校准|量化时|"
+      "量化过程|量化的时候|量化报错|量化失败|训练后|微调后|量子化時|量子化中|量子化の";
+  constexpr std::string_view kTrains = "微调|训练|lora|finetun|fine-tun|fine tun|p-tuning|学習|ファインチューニング";
+  const StageWords& training = words_of(ToldStage::training);
+  return !any_word(log, kWhen).empty() || affirmed_word(without_words(log, training.except), kTrains).empty();
+}
+
 std::string_view stage_in_any(const std::vector<std::string_view>& sentences, ToldStage stage) {
   const StageWords& words = words_of(stage);
   for (const std::string_view sentence : sentences)
@@ -217,9 +234,14 @@ ToldTask task_of_title(std::string_view log) {
   return trains ? ToldTask::training : ToldTask::prediction;
 }
 
+std::string_view stage_of_log(std::string_view log, const std::vector<std::string_view>& failing, ToldStage stage) {
+  const std::string_view word = stage_in_any(failing, stage);
+  return stage == ToldStage::quantising && !word.empty() && !quantises_by_itself(log) ? std::string_view() : word;
+}
+
 ToldTask task_of(std::string_view log, const std::vector<std::string_view>& failing) {
   for (const ToldStage reworks : {ToldStage::merging, ToldStage::quantising, ToldStage::converting})
-    if (!stage_in_any(failing, reworks).empty()) return ToldTask::prediction;
+    if (!stage_of_log(log, failing, reworks).empty()) return ToldTask::prediction;
   const auto speaks_of = [&](ToldStage stage) {
     const StageWords& words = words_of(stage);
     return !affirmed_word(without_words(log, words.except), words.words).empty();
@@ -341,7 +363,7 @@ std::string_view affirmed_word(std::string_view text, std::string_view words) {
 }
 
 std::string_view told_stage(std::string_view log, ToldStage stage) {
-  return stage_in_any(failing_sentences(log), stage);
+  return stage_of_log(log, failing_sentences(log), stage);
 }
 
 std::string_view told_out_of_memory(std::string_view text) {
@@ -365,7 +387,7 @@ Story read_story(std::string_view log) {
   if (log.size() > kEach) read += log.substr(std::max(kEach, log.size() - std::min(log.size(), kEach)));
   const std::vector<std::string_view> failing = failing_sentences(read);
   Story story;
-  for (size_t i = 0; i < Story::kStages; ++i) story.stages[i] = stage_in_any(failing, static_cast<ToldStage>(i));
+  for (size_t i = 0; i < Story::kStages; ++i) story.stages[i] = stage_of_log(read, failing, static_cast<ToldStage>(i));
   story.task = task_of(read, failing);
   return story;
 }

@@ -35,8 +35,11 @@ constexpr Tried kTried[] = {
      "swap|paging file|page file|pagefile|virtual "
      "memory|虚拟内存|页面文件|分页文件|仮想メモリ|ページファイル|ページング"},
     {"eager", "enforce_eager|enforce-eager"},
-    {"offload-optimizer", "offload_optimizer|zero_offload|cpu offload"},
-    {"offload-parameters", "offload_param|zero3_offload|cpu offload"},
+    {"offload-optimizer",
+     "offload_optimizer|zero_offload|cpu offload|with offload of|with offload,|with offloading|offload on"},
+    {"offload-parameters",
+     "offload_param|zero3_offload|z3_offload|cpu offload|cpu_offload|with offload of|with offload,|with offloading|"
+     "offload on"},
     {"shard", "zero3|zero-3|zero 3|stage 3|stage3|fsdp"},
     {"lora", "lora"},
     {"qlora", "qlora|load_in_4bit|quantization_bit 4|quantization_bit: 4"},
@@ -96,7 +99,7 @@ constexpr std::string_view kNotToBlame =
 }  // namespace
 
 bool says_attempted(std::string_view sentence) {
-  constexpr std::string_view kOfMessages = "already allocated|tried to allocate";
+  constexpr std::string_view kOfMessages = "already allocated|tried to allocate|despite having|despite the";
   if (any_word(without_words(sentence, kOfMessages), kAttempted).empty()) return false;
   if (!any_word(sentence, kAsked).empty()) return false;
   constexpr std::string_view kNotWell = "not works|n't works|not worked|not solved|n't solved|is not fine";
@@ -150,22 +153,14 @@ bool says_not_the_matter(std::string_view sentence, std::string_view words) {
 bool begins_in_vain(std::string_view sentence) {
   constexpr std::string_view kMarks = " \t\r-*,(";
   sentence.remove_prefix(std::min(sentence.find_first_not_of(kMarks), sentence.size()));
-  for (const std::string_view word : {"still",          "but still",
-                                      "but it still",   "but i still",
-                                      "but we still",   "i still",
-                                      "same error",     "same problem",
-                                      "same issue",     "the same",
-                                      "no luck",        "it did not help",
-                                      "it didn't help", "did not help",
-                                      "didn't help",    "does not help",
-                                      "doesn't help",   "without success",
-                                      "依旧",           "依然",
-                                      "还是",           "仍",
-                                      "但还是",         "但是还是",
-                                      "也不行",         "都不行",
-                                      "没用",           "没有用",
-                                      "それでも",       "やはり",
-                                      "変わら"})
+  for (const std::string_view word :
+       {"still",           "but still",    "it still",     "and it still",  "and still",
+        "but it still",    "but i still",  "but we still", "i still",       "same error",
+        "same problem",    "same issue",   "the same",     "no luck",       "it did not help",
+        "it didn't help",  "did not help", "didn't help",  "does not help", "doesn't help",
+        "without success", "依旧",         "依然",         "还是",          "仍",
+        "但还是",          "但是还是",     "也不行",       "都不行",        "没用",
+        "没有用",          "それでも",     "やはり",       "変わら"})
     if (sentence.starts_with(word)) return true;
   return false;
 }

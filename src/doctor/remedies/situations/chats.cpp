@@ -17,7 +17,8 @@ bool host_or_device(const CaseView& view) {
   return (device_of_a_chat(view) && !view.has_job()) || view.pool() == Pool::host;
 }
 bool spread(const CaseView& view) {
-  return device_of_a_chat(view) && !view.serving() && view.story().task != ToldTask::training;
+  return device_of_a_chat(view) && !view.serving() && view.story().task != ToldTask::training &&
+         view.log_says("deepspeed|fsdp|full tuning|optimizer").empty();
 }
 bool predicting_texts(const CaseView& view) {
   return device_of_a_chat(view) && !view.training() && view.job().system != System::vllm && speaks_of_texts(view);

@@ -6,6 +6,7 @@
 #include <initializer_list>
 
 #include "doctor/remedies/figures.h"
+#include "doctor/remedies/log_batch.h"
 #include "doctor/remedies/program_words.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
@@ -52,6 +53,10 @@ Evidence jax_beside_tensorflow(const CaseView& view) {
                          tensorflow = any_word(log, "tensorflow|tf$|tfds|tf.data");
   if (jax.empty() || tensorflow.empty() || !any_word(log, "torch|maxtext").empty()) return {};
   return {0.93, fmt::format("`{}` and `{}` in the log", jax, tensorflow)};
+}
+Evidence grows_under_tensorflow(const CaseView& view) {
+  const std::string_view told = told_growing(view.incident().log_text);
+  return told.empty() ? Evidence{} : Evidence{0.87, fmt::format("`{}` in the log", told)};
 }
 // Beside memory that grows; a list of packages shows nothing.
 Evidence metrics_that_grow(const CaseView& view) {
@@ -121,6 +126,15 @@ Evidence of_4_gb(const CaseView& view) {
   const MessageFigures& f = view.figures();
   if (!f.capacity || *f.capacity > 9 * kGiB / 2 || !(f.requested || f.allocated)) return {};
   return {0.71, fmt::format("a device of {}", figure(*f.capacity))};
+}
+
+// A language model on a device of up to 6 GB, where a smaller batch did not help.
+Evidence language_model_on_a_small_device(const CaseView& view) {
+  const MessageFigures& f = view.figures();
+  const int64_t capacity = f.capacity.value_or(0);
+  if (capacity <= 0 || capacity > 13 * kGiB / 2 || !speaks_of_texts(view)) return {};
+  if (!smaller_batch_failed(view.incident().log_text)) return {};
+  return {0.8, fmt::format("a device of {}, and a smaller batch did not help", figure(capacity))};
 }
 
 // Most of the device is held by other processes.
@@ -289,6 +303,17 @@ constexpr Situation kSituations[] = {
       {"smaller-model", "a smaller model, or a larger GPU: 100M parameters take 1.6 GB with Adam before any batch"},
       {"micro-batch"}},
      small_device},
+    {"language_model_on_a_small_device",
+     "weights, gradients and Adam's states of a model of BERT's size take 2 GB, and its layers keep more: a smaller "
+     "batch "
+     "does not change the former",
+     unknown_training,
+     {},
+     {{"larger-gpu", "a larger GPU (8 GB and more; a free notebook has 15 GB)"},
+      {"smaller-model", "a smaller model of the same kind (distilled, small, tiny): half of the layers"},
+      {"sequence-length", "shorter texts: max_seq_length 128 or less"},
+      {"freeze", "the embeddings and the first layers frozen: no gradients and no states for them"}},
+     language_model_on_a_small_device},
     {"device_of_4_gb",
      "a small device: what fits on 8 GB and more may need another model here",
      unknown_training,
@@ -336,6 +361,18 @@ constexpr Situation kSituations[] = {
       {"grow-on-demand"},
       {"micro-batch"}},
      idle_and_full},
+    {"device_grows_under_tensorflow",
+     "by the post it grows from call to call: predict() and fit() in a loop make new functions and data sets each "
+     "time, "
+     "models that are made again stay, and results in lists do",
+     with_tensorflow,
+     {},
+     {{"detach-history",
+       "in a loop model(x, training=False) or predict_on_batch(x); results as NumPy arrays (.numpy()), nothing else in "
+       "lists"},
+      {"empty-cache", "tf.keras.backend.clear_session() and gc.collect() before a model is made again"},
+      {"micro-batch"}},
+     grows_under_tensorflow},
     {"tensorflow_takes_it_all",
      "TensorFlow asks the driver for nearly the whole device at its start: what others hold is missing then",
      with_tensorflow,

@@ -82,7 +82,8 @@ Evidence size_is_told(const CaseView& view) {
   constexpr std::string_view kSizes =
       "resolution|720p|1080p|1440p|2160p|480p| 2k$| 4k$| 8k$|1920x|1920*|2048x|2048*|1024x|1024*|4096x|image "
       "size|image "
-      "sizes|size of the image|large image|big image|high-res|huge image|larger image|input size|number of frames|"
+      "sizes|size of the image|image is large|images are large|input is large|input is really large|large image|big "
+      "image|high-res|huge image|larger image|input size|number of frames|"
       "number of points|分辨率|大图|尺寸|图片很大|帧数|解像度|画像サイズ";
   Evidence told;
   each_sentence(beginning(view), [&](std::string_view sentence) {
@@ -130,7 +131,11 @@ Evidence asked_for_bits(const CaseView& view) {
       "吗|怎么|如何|能不能|能否|可以|是否|有没有|支持|how|can i|can we|could|possible|is there|any "
       "way|should|できますか|"
       "できる|可能|方法|?|？";
-  if (!trains_texts(view)) return {};
+  // How the base is loaded by now is not asked for.
+  constexpr std::string_view kByNow =
+      "qlora example|qlora_example|qlora.yml|qlora.yaml|using qlora|with qlora|用qlora|qlora微调|qlora 4bit|4bit微调|"
+      "4bit 微调|8bit微调|load_in_4bit=true|load_in_4bit: true|quantization_bit: 4|quantization_bit 4";
+  if (!trains_texts(view) || !view.log_says(kByNow).empty()) return {};
   Evidence asked;
   each_sentence(beginning(view), [&](std::string_view sentence) {
     const std::string_view bits = any_word(sentence, kBits);
@@ -337,7 +342,8 @@ constexpr Situation kSituations[] = {
      enlarging,
      {{either, 0.86,
        "esrgan|upscal|scale_by|hires fix|hires. fix|swinir|super-resolution|superresolution|super_resolution|super "
-       "resolution|gfpgan|stablesr|超分"}},
+       "resolution|gfpgan|stablesr|超分|sr scale|diffbir|supir$|seesr|codeformer|restoreformer|bsrgan|upscayl|waifu2x|"
+       "超解像"}},
      {{"input-size", "in tiles: --tile 400 (Real-ESRGAN), Tiled VAE, a smaller tile size; or a smaller image"},
       {"half-inference", "16 bits: model.half() (Real-ESRGAN: without --fp32)"},
       {"no-grad", "with torch.no_grad(): around it"}}},

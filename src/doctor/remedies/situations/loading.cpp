@@ -68,6 +68,12 @@ constexpr std::string_view
         "a version that is published so",
     kFewerBits = "load_in_4bit=true|load_in_8bit=true|--load-in-4bit|--load-in-8bit";
 
+// A training that loads its base in few bits failed in a step, unless it says otherwise.
+bool predicts_or_unknown(const CaseView& view) {
+  const bool trains = view.training() && (view.has_job() || view.story().task == ToldTask::training);
+  return predicting_on_device(view) && (!trains || view.phase("load"));
+}
+
 constexpr Situation kSituations[] = {
     {"checkpoint_on_the_gpu",
      "the checkpoint is read onto the GPU it was saved from, beside the model: a second copy of weights and states",
@@ -91,7 +97,7 @@ constexpr Situation kSituations[] = {
       {"smaller-model"}}},
     {"quantised_on_the_device",
      "the weights come to the device whole before they are quantised",
-     predicting_on_device,
+     predicts_or_unknown,
      {{either, 0.86,
        ".quantize(4)|.quantize(8)|quantize(4).cuda|quantize(8).cuda|int8量化|int4量化|8bit量化|4bit量化|int8推理|"
        "int4推理|int8 推理|int4 推理"}},

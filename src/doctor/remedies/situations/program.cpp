@@ -17,6 +17,37 @@ Evidence growing(const CaseView& view) {
   return {0.9, "the memory in the log rises from step to step"};
 }
 
+// "train_loss[key] += loss[key]": a sum over steps that takes the loss with its graph. "loss += ..." is one within a
+// step.
+bool sums_a_loss(std::string_view line) {
+  const size_t plus = line.find("+=");
+  if (plus == std::string_view::npos) return false;
+  const std::string_view sum = line.substr(0, plus), summed = line.substr(plus + 2);
+  constexpr std::string_view kSums =
+      "total|running|epoch|sum|avg|average|mean|train|val|test|meter|acc_|cum|losses|[|tot_";
+  constexpr std::string_view kNumbers = ".item|float(|detach|.data|numpy|no_grad|int(";
+  const bool over_steps = !any_word(sum, kSums).empty() || sum.find("_loss") != std::string_view::npos ||
+                          sum.find("loss_") != std::string_view::npos;
+  return over_steps && summed.find("loss") != std::string_view::npos && any_word(summed, kNumbers).empty() &&
+         sum.find("loss") != std::string_view::npos;
+}
+Evidence loss_summed_in(const std::string& text, std::string_view where) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    if (sums_a_loss(std::string_view(text).substr(at, end - at))) {
+      const size_t begin = std::min(text.find_first_not_of(" \t", at), end);
+      return {0.81, fmt::format("`{}` in the {}", text.substr(begin, std::min<size_t>(end - begin, 60)), where)};
+    }
+    at = end + 1;
+  }
+  return {};
+}
+Evidence growing_or_summed(const CaseView& view) {
+  if (const Evidence grows = growing(view); grows.weight > 0) return grows;
+  const Evidence logged = loss_summed_in(view.incident().log_text, "log");
+  return logged.weight > 0 ? logged : loss_summed_in(view.incident().setup_text, "configuration");
+}
+
 Evidence growing_by_the_post(const CaseView& view) {
   const std::string_view told = told_growing(view.incident().log_text);
   if (told.empty() || view.incident().growth.kind == GrowthKind::leak) return {};
@@ -135,7 +166,7 @@ constexpr Situation kSituations[] = {
       {"find-sample",
        "or longer samples came: start with the longest one, leave out or cut what is far longer than the rest"},
       {"measure"}},
-     growing},
+     growing_or_summed},
     {"growth_by_the_post",
      "by the post memory grows over time. If nvidia-smi shows the same from step to step, something is kept: a loss "
      "summed or listed without .item(), outputs in lists, graphs that are not detached; or longer inputs came",

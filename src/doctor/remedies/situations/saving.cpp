@@ -28,6 +28,11 @@ bool saving_whole(const CaseView& view) {
 bool saving_by_several(const CaseView& view) {
   return saving(view) && !saving_whole(view) && view.log_says(kMergedSaves).empty();
 }
+// A merge for a save gathers nothing (host_jobs.cpp).
+bool saved_on_the_host(const CaseView& view) {
+  return host_ran_out(view) &&
+         view.log_says("unsloth|merging weights|merge_and_unload|save_pretrained_merged|push_to_hub_merged").empty();
+}
 Evidence told_saving_on_the_host(const CaseView& view) {
   const std::string_view word = view.story().at(ToldStage::saving);
   if (word.empty()) return {};
@@ -106,7 +111,7 @@ constexpr Situation kSituations[] = {
      told_saving},
     {"saved_in_host_memory",
      "what is saved is gathered whole in host memory first, on one process or on each",
-     host_ran_out,
+     saved_on_the_host,
      {{log, 0.86,
        "保存模型|保存权重|保存ckpt|保存检查点|while saving|when saving|during saving|at the save|saving the model|"
        "saving checkpoint|save_checkpoint|モデルを保存|モデルの保存"}},

@@ -70,6 +70,7 @@ bool whole_context(const CaseView& view) {
   if (planned && *planned < kLongContext) return false;
   if (message && (message->kv_tokens_available || message->kv_bytes_available)) return false;  // the message says so
   return vllm_on_device(view) && !view.job().serving.max_model_len &&
+         !posted_value(view.incident().log_text, "max_model_len") &&
          view.log_says("--max-model-len|--max_model_len|max_model_len=").empty();
 }
 
@@ -103,6 +104,19 @@ Evidence weights_take_the_device(const CaseView& view) {
 Evidence little_left_for_the_pool(const CaseView& view) {
   const Evidence evidence = little_left_after_loading(view);
   return evidence.weight > 0 ? evidence : weights_take_the_device(view);
+}
+
+// The length that the command asks for, where one request of it takes gigabytes of the cache.
+constexpr int64_t kAskedContext = 32768;
+Evidence long_context_by_option(const CaseView& view) {
+  const Message* message = view.message();
+  if (message && (message->kv_tokens_available || message->kv_bytes_available)) return {};
+  constexpr std::string_view kNames = "max_model_len|max_seq_len|context_length|max_total_tokens|session_len";
+  std::optional<int64_t> asked = view.job().serving.max_model_len;
+  if (!asked) asked = posted_value(view.incident().log_text, kNames);
+  if (!asked) asked = posted_value(view.incident().setup_text, kNames);
+  if (!message || !asked || *asked < kAskedContext) return {};
+  return {0.84, fmt::format("a context of {} tokens is asked for", *asked)};
 }
 
 // The weights exceed the device, by the estimate.
@@ -141,7 +155,8 @@ constexpr Situation kSituations[] = {
      serving_on_device,
      {{log, 0.93,
        "starting profile run for multi-modal models|enc_dec_model_runner|profile_run_multimodal|"
-       "_profile_multimodal|mm_budget|dummy_data_for_profiling|encoder_cache"},
+       "_profile_multimodal|mm_budget|dummy_data_for_profiling|encoder_cache|encoder cache will be initialized|"
+       "multi-modal items|maximum feature size"},
       {log, 0.85, "minicpm-v|mllama|llama-3.2-11b-vision|llama-3.2-90b-vision|-vl-|llava|internvl|pixtral|multimodal"},
       {setup, 0.85, "vision-instruct|-vl-|llava|internvl|pixtral|minicpm-v|limit-mm-per-prompt|gemma-3-"}},
      {{"max-sequences", "--max-num-seqs 16 --enforce-eager", {}, vllm},
@@ -150,6 +165,16 @@ constexpr Situation kSituations[] = {
       {"max-sequences"},
       {"gpu-memory-utilization"},
       {"max-model-len"}}},
+    {"video_profiling",
+     "at its start the server profiles one video of the largest size that the model takes, whatever will be asked",
+     vllm_on_device,
+     {{log, 0.95, "video items of the maximum feature size|profiled with 1 video|video items"}},
+     {{"fewer-images",
+       "--limit-mm-per-prompt '{\"image\": 2, \"video\": 0}' where no videos come; for videos fewer frames and pixels "
+       "(--mm-processor-kwargs)"},
+      {"max-model-len"},
+      {"batched-tokens"},
+      {"max-sequences"}}},
     {"pool_of_lmdeploy",
      "LMDeploy gives 0.8 of the free memory to its cache: prefill and the vision encoder need the rest",
      of_lmdeploy,
@@ -209,6 +234,12 @@ constexpr Situation kSituations[] = {
      {},
      {{"max-model-len"}, {"gpu-memory-utilization"}, {"eager"}},
      long_context_in_log},
+    {"long_context_by_option",
+     "the context that was asked for: its longest request is profiled at the start, and the cache must hold one",
+     paged_server,
+     {},
+     {{"max-model-len"}, {"batched-tokens"}, {"max-sequences"}, {"kv-dtype"}},
+     long_context_by_option},
     {"quantised_by_another_option",
      "vLLM quantises nothing on load_in_4bit or load_in_8bit: the weights come in 16 bits",
      vllm_on_device,

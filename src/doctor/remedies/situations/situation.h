@@ -39,7 +39,7 @@ struct Advice {
 };
 
 struct Situation {
-  static constexpr size_t kMost = 7;
+  static constexpr size_t kMost = 8;
   std::string_view name;
   std::string_view cause;  // in the user's terms
   bool (*possible)(const CaseView&);
@@ -87,6 +87,10 @@ std::span<const Situation> gathered_situations();
 std::span<const Situation> release_situations();
 std::span<const Situation> comfyui_situations();
 std::span<const Situation> near_miss_situations();
+std::span<const Situation> one_image_situations();
+std::span<const Situation> long_row_situations();
+std::span<const Situation> several_gpu_situations();
+std::span<const Situation> host_job_situations();
 std::vector<const Situation*> all_situations();
 
 struct Seen {
