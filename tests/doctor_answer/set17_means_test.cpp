@@ -223,5 +223,52 @@ TEST(Devices, SixteenBitsOfANamedOne) {
   expect_none_of(text, {"bf16"});
 }
 
+TEST(Programs, HaveTheirOwnWordsForIt) {
+  const std::string api = first_screen(
+      "ResourceExhaustedError: OOM when allocating tensor with shape[16,640,640,32]\nI train with the TensorFlow "
+      "Object "
+      "Detection API, 8 GB");
+  expect_on(api, "1 train_config { batch_size");
+  expect_none_of(api, {"model.fit("});
+  expect_on(first_screen("A GNN over all nodes of ogbn-arxiv: CUDA out of memory on 12 GB"), "NeighborLoader");
+  const std::string vectors =
+      first_screen("model.encode( of 400000 texts with sentence-transformers: CUDA out of memory");
+  expect_on(vectors, "1 model.encode(texts, batch_size=8)");
+  expect_none_of(vectors, {"max_new_tokens"});
+  const std::string dreambooth =
+      first_screen("Dreambooth LoRA of Stable Diffusion XL, training on 10 GB: CUDA out of memory");
+  expect_on(dreambooth, "1 --gradient_checkpointing");
+  expect_none_of(dreambooth, {"enable_model_cpu_offload"});
+}
+
+TEST(Programs, OfMegatron) {
+  const std::string text = first_screen("Megatron-LM, 30B on 8 GPUs, batch size 1: CUDA out of memory in pretraining");
+  expect_on(text, "1 --tensor-model-parallel-size 2");
+  expect_none_of(text, {"fully_shard"});
+}
+
+TEST(Programs, NoneIsAskedForAUnnamedGpu) {
+  const std::string text =
+      first_screen("70B Q4_K_M on a 3090 with llama-server -ngl 99: cudaMalloc failed: out of memory");
+  expect_none_of(text, {"{gpu}"});
+}
+
+TEST(Sound, ALongRecordingIsCut) {
+  const std::string text =
+      first_screen("RuntimeError: CUDA out of memory in inference of wav2vec2 on a long recording");
+  expect_on(text, "1 the recording in pieces");
+  expect_none_of(text, {"so-vits"});
+}
+
+TEST(Host, TablesAreReadInParts) {
+  const std::string text = first_screen("pandas reads a CSV of 60 GB on a node with 64 GB of RAM: Killed");
+  expect_on(text, "1 not all at once");
+}
+
+TEST(Host, RolloutsHaveNoLoaderOfTheirOwn) {
+  const std::string text = first_screen("verl GRPO 训练，host memory 一直上涨，最后 ray OOM，进程被杀");
+  expect_none_of(text, {"1 DataLoader"});
+}
+
 }  // namespace
 }  // namespace headroom::doctor

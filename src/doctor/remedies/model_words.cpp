@@ -114,7 +114,11 @@ bool told_as_used(std::string_view before, std::string_view behind) {
 bool several_before(const std::string& text, size_t at) {
   size_t end = at;
   while (end > 0 && (text[end - 1] == ' ' || text[end - 1] == 'x' || text[end - 1] == '*')) --end;
-  return end < at && end > 0 && digit(text[end - 1]);
+  if (end == at || end == 0) return false;
+  for (const std::string_view count : {"two", "three", "four", "eight", "both", "dual", "两块", "两张", "双"})
+    if (std::string_view(text).substr(0, end).ends_with(count)) return true;
+  if (!digit(text[end - 1])) return false;
+  return text[end - 1] != '1' || (end > 1 && digit(text[end - 2]));  // "1 x a100" is one
 }
 
 }  // namespace
@@ -202,9 +206,11 @@ bool tells_a_use(const std::string& text) {
 int64_t devices_in_words(const std::string& text) {
   int64_t most = 1;
   for (const std::string_view counted :
-       {"卡",     "张",    "块",    "枚",     "x a100", "xa100",  "xa800", "x a800", "x80g",  "x40g",   "x24g",
-        "x h100", "xh100", "*a100", "x v100", "*v100",  "*3090",  "*4090", "x3090",  "x4090", "x 3090", "x 4090",
-        " a100",  " h100", " h200", " v100",  " l40",   " a6000", " 3090", " 4090",  " rtx",  " t4",    " gpus"})
+       {"卡",     "张",     "块",     "枚",    "x a100", "xa100", "xa800", "x a800", "x80g",  "x40g",
+        "x24g",   "x h100", "xh100",  "*a100", "x v100", "*v100", "*3090", "*4090",  "x3090", "x4090",
+        "x 3090", "x 4090", "x 16g",  "x 24g", "x 32g",  "x 40g", "x 48g", "x 80g",  "x16g",  "x32g",
+        "x48g",   "*16g",   "*24g",   "*32g",  "*40g",   "*48g",  "*80g",  " a100",  " h100", " h200",
+        " v100",  " l40",   " a6000", " 3090", " 4090",  " rtx",  " t4",   " gpus"})
     for (size_t at = find_text(text, counted); at != std::string::npos; at = find_text(text, counted, at + 1)) {
       size_t end = at;
       if (end > 0 && text[end - 1] == ' ') --end;
@@ -219,7 +225,8 @@ bool several_devices_in_words(const std::string& text) {
       "多卡|双卡|两张|两块|两卡|三张|四张|四卡|八卡|张卡|块卡|多gpu|多张|multi-gpu|multi gpu|multiple gpus|two gpus|"
       "several gpus|four gpus|eight gpus|all gpus|both gpus|gpus|複数のgpu|複数gpu|2枚|4枚|8枚";
   if (!any_word(text, kSeveral).empty()) return true;
-  return devices_in_words(text) > 1;
+  if (devices_in_words(text) > 1) return true;
+  return !gpu_in_words(text) && gpu_in_words(text, true);  // "two 3090", "2 x a6000"
 }
 
 std::optional<ModelWords> model_in_words(const std::string& text) {

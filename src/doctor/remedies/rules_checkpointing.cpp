@@ -29,6 +29,8 @@ void checkpointing(const CaseView& s, Findings& findings) {
     Remedy remedy = make_remedy(s, "checkpointing", {}, {{"checkpointing_kind", "full"}}, "full instead of selective");
     return findings.offer(std::move(remedy));
   }
+  if (!s.has_job() && s.job().system == System::llamafactory)
+    return findings.refuse("checkpointing", "LLaMA-Factory has it on by default");
   if (!s.has_job() && on_by_the_log(s)) return findings.refuse("checkpointing", "it is on already, by the log");
   const Changes changes{{"checkpointing", "true"}};
   Remedy remedy = make_remedy(s, "checkpointing", {}, changes,

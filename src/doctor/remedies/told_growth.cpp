@@ -23,7 +23,8 @@ constexpr std::string_view kFewSteps =
     "after a few iterations";
 // What does not grow, or no longer.
 constexpr std::string_view kSteady =
-    "no new peak|no further|not grow|n't grow|not increas|n't increas|no increase|stays the same|stays constant|"
+    "no new peak|no further|not grow|n't "
+    "grow|not increas|n't increas|no increase|stays the same|stays constant|"
     "is constant|is stable|stays stable|不再增|不增长|不会增|很稳定|稳定在|増えな|一定のまま";
 constexpr std::string_view kGoesWrong =
     "problem|error|memoryerror|crash|fail|out of|oom$|dies|killed|报错|出错|崩|爆|不足|不够|溢出|不夠|落ち|エラー|不足";

@@ -411,6 +411,19 @@ constexpr Situation kSituations[] = {
       {"input-size", "smaller images: IMAGE_MIN_DIM = 512, IMAGE_MAX_DIM = 512 (multiples of 64)"},
       {"smaller-model",
        "BACKBONE = \"resnet50\", fewer regions: TRAIN_ROIS_PER_IMAGE = 100, to predict DETECTION_MAX_INSTANCES = 50"}}},
+    {"object_detection_api",
+     "TensorFlow's Object Detection API reads batch and image size from pipeline.config: images keep their size up to "
+     "the resizer's bounds",
+     with_tensorflow,
+     {{log, 0.87,
+       "object detection "
+       "api|object_detection/|pipeline.config|model_main_tf2|model_main.py|image_resizer|legacy/train.py"}},
+     {{"micro-batch", "train_config { batch_size: <half> } in pipeline.config (Faster R-CNN: 1)"},
+      {"input-size",
+       "a smaller image_resizer: keep_aspect_ratio_resizer { min_dimension: 300 max_dimension: 600 }, or "
+       "fixed_shape_resizer 300 x 300"},
+      {"smaller-model", "a smaller network of the model zoo (SSD MobileNet)"},
+      {"grow-on-demand"}}},
     {"pinned_memory_of_tensorflow",
      "TensorFlow pins host memory for what waits on its way to the device: samples of shuffle and prefetch buffers, "
      "and whole batches",

@@ -16,7 +16,10 @@ constexpr std::string_view kTrainingScripts =
     "train_dreambooth|train_text_to_image|train_controlnet|train_instruct_pix2pix|textual_inversion.py|train_"
     "unconditional|"
     "train_custom_diffusion|train dreambooth|dreambooth training|dreambooth.py|sd_dreambooth|textual inversion|"
-    "diffusion-pipe|ai-toolkit|onetrainer|accelerate launch train_lora";
+    "diffusion-pipe|ai-toolkit|onetrainer|accelerate launch train_lora|dreambooth lora|training dreambooth|with "
+    "dreambooth|training sdxl|train sdxl|training flux|train flux|training stable diffusion|train stable diffusion|"
+    "fine-tune stable diffusion|fine-tuning stable diffusion|finetune stable diffusion|finetuning stable diffusion|"
+    "finetune sdxl|fine-tune sdxl|fine-tuning sdxl|finetuning sdxl";
 
 bool says(const CaseView& view, std::string_view words) {
   return !view.log_says(words).empty() || !view.setup_says(words).empty();

@@ -20,6 +20,7 @@ bool host_or_pinned(const CaseView& view) {
   return host_ran_out(view) || !view.log_says("cudahostalloc|cudamallochost|pin_memory").empty();
 }
 // "verl" alone is a part of "overlap", too: the library itself must be named.
+bool host_without_rollouts(const CaseView& view) { return host_ran_out(view) && view.reinforcement_library().empty(); }
 bool reinforced_on_host(const CaseView& view) {
   return host_ran_out(view) &&
          (!view.reinforcement_library().empty() || !view.setup_says("enable_sleep|adam_offload").empty());
@@ -247,7 +248,7 @@ constexpr Situation kSituations[] = {
      "it grows from step to step, by the log: losses with their graphs, results or samples are kept in lists or "
      "caches, "
      "or the loader's workers copy the data set's Python objects as they read them",
-     host_ran_out,
+     host_without_rollouts,
      {{log, 0.84,
        "keep increasing|keeps increasing|keeps growing|keeps rising|memory leak|+= loss\n|+= output.loss\n"}},
      {{"fewer-workers",
@@ -315,7 +316,9 @@ constexpr Situation kSituations[] = {
      "the data set itself fills the host memory, and every loader process has a copy of its own",
      host_ran_out,
      {{log, 0.82,
-       "unable to allocate|for an array with shape|read_csv|load_dataset|pickle.load|np.load|np.ndarray(|np.zeros(|"
+       "unable to allocate|for an array with shape|read_csv|pandas|csv of|csv file|large csv|big csv|parquet file|hdf5 "
+       "file|"
+       "npy file|load_dataset|pickle.load|np.load|np.ndarray(|np.zeros(|"
        "np.empty(|np.asarray(|np.array(|np.concatenate|np.stack|np.vstack|hf.get(|whole dataset|entire dataset|"
        "whole data set|all the data|load everything|loads everything|into ram|into memory|dataset into|all images|"
        "all the images|一次性加载|一次性读|全部读入|全部加载|读入内存|加载到内存|加载数据|读取数据|一括ロード|一括で読|"

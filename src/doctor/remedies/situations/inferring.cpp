@@ -62,7 +62,8 @@ bool by_paddle(const CaseView& view) {
 // A recording that goes through a network in one piece.
 bool converts_sound(const CaseView& view) {
   constexpr std::string_view kOthers =
-      "whisper|transcrib|文字起こし|语音识别|asr$|funasr|demucs|spleeter|uvr5|musicgen";
+      "whisper|transcrib|文字起こし|语音识别|asr$|funasr|demucs|spleeter|uvr5|musicgen|wav2vec|hubert for|conformer|"
+      "speech recognition|speech-to-text|speech to text|diariz|nemo$|seamless";
   return on_device(view) && !view.has_job() && view.story().task != ToldTask::training &&
          any_word(view.incident().log_text, kOthers).empty();
 }
@@ -184,6 +185,19 @@ bool only_reads_recordings(const CaseView& view) {
   return any_word(without_words(log, kElsewhere), kTrains).empty() && !any_word(log, kReads).empty();
 }
 bool of_batches_of_recordings(const CaseView& view) { return of_recordings(view) && !only_reads_recordings(view); }
+// A long recording of a program that reads it, by the post's words.
+Evidence a_long_recording(const CaseView& view) {
+  const MessageFigures& f = view.figures();
+  if (f.requested && f.capacity && *f.requested > *f.capacity * 9 / 10)
+    return {0.97, fmt::format("one request of {} on a device of {}, and {}", figure(*f.requested), figure(*f.capacity),
+                              quoted(speech_word(view.incident().log_text)))};
+  if (!view.log_says("whisper|funasr|转写|转录|vad$").empty()) return {};  // these cut it by themselves
+  const std::string_view length = view.log_says(
+      "long audio|long recording|long file|long wav|hours of audio|hour of audio|hour audio|hour-long|hours)|hours "
+      "long|"
+      "长音频|长录音|小时的录音|小时的音频|小时音频|長い音声|長時間");
+  return length.empty() ? Evidence{} : Evidence{0.88, quoted(length)};
+}
 Evidence one_request_of_recordings(const CaseView& view) {
   const MessageFigures& f = view.figures();
   if (!f.requested || !f.capacity || *f.requested <= *f.capacity * 9 / 10) return {};
@@ -209,7 +223,25 @@ bool predicting_by_itself(const CaseView& view) {
          view.story().task != ToldTask::training;
 }
 
+// Vectors are made of texts, and nothing is trained.
+bool encodes_texts(const CaseView& view) {
+  return on_device(view) && !view.serving() && !view.has_job() && view.story().task != ToldTask::training &&
+         view.log_says("train$|training|finetun|fine-tun|epoch|微调|训练|vae|image").empty();
+}
+
 constexpr Situation kSituations[] = {
+    {"texts_are_encoded",
+     "a batch of texts is as long as its longest, and vectors that stay on the device add up",
+     encodes_texts,
+     {{log, 0.86,
+       "sentence-transformers|sentence transformers|sentence_transformers|model.encode(|embed_documents|flagembedding|"
+       "bge-m3|bge-large|bge-base|bge-small|e5-large|e5-base|gte-large|gte-base|gte-qwen|instructor-xl|rerank|"
+       "向量化|embedding模型"}},
+     {{"micro-batch", "model.encode(texts, batch_size=8) (32 unless stated; FlagEmbedding 256 and more)"},
+      {"sequence-length", "model.max_seq_length = 512 (some models read 8192 tokens): longer texts are cut"},
+      {"eval-accumulation",
+       "a part of the texts at a time, vectors on the host: convert_to_tensor=False, .cpu() after each part"},
+      {"half-inference", "model.half()", {}, System::unknown, "fp16|half()|float16"}}},
     {"kept_over_a_loop",
      "one part fits, and the loop over all of them does not: what earlier parts read or computed is still on the "
      "device, "
@@ -332,7 +364,7 @@ constexpr Situation kSituations[] = {
        {},
        System::unknown,
        "bfloat16|bf16|float16|fp16"}},
-     one_request_of_recordings},
+     a_long_recording},
 };
 
 }  // namespace

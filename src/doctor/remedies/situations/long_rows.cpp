@@ -23,7 +23,10 @@ bool trains_texts(const CaseView& view) {
          !view.foreign_framework() && !speaks_of_diffusion(view) && !images_alone(view) && !told_beside_the_steps(view);
 }
 bool without_flash(const CaseView& view) {
-  return trains_texts(view) && view.log_says(kFlash).empty() && view.setup_says(kFlash).empty();
+  // These never hold all scores.
+  constexpr std::string_view kNever = "unsloth|torchtune|litgpt|lit-gpt|lit_gpt|megatron";
+  return trains_texts(view) && view.log_says(kNever).empty() && view.log_says(kFlash).empty() &&
+         view.setup_says(kFlash).empty();
 }
 
 // The length that the post gives its rows, where scores of all tokens with all others are gigabytes.

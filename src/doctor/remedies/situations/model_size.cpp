@@ -42,6 +42,13 @@ bool predicting_alone(const CaseView& view) {
   // A layer at a time is on the device where a model is quantised.
   return !view.serving() && alone(view) && !speaks_of_training(view) && view.story().at(ToldStage::quantising).empty();
 }
+bool predicting_on_several(const CaseView& view) {
+  return on_device(view) && !view.serving() && !view.has_job() && view.reinforcement_library().empty() &&
+         !speaks_of_diffusion(view) && !speaks_of_training(view) && view.story().task != ToldTask::training &&
+         view.log_says("train|finetun|fine-tun|deepspeed|fsdp|微调|训练").empty() &&
+         view.story().at(ToldStage::quantising).empty() && view.story().at(ToldStage::converting).empty() &&
+         view.story().at(ToldStage::merging).empty() && several_devices_in_words(view.incident().log_text);
+}
 bool serving_alone(const CaseView& view) {
   const Job& job = view.job();
   return view.serving() && alone(view) && job.system != System::llama_server && job.parallel.tensor.value_or(1) == 1;
@@ -196,10 +203,11 @@ bool predicting_by_words(const CaseView& view) {
 bool adapters_on_a_base(const CaseView& view) {
   constexpr std::string_view kFewer = "qlora|4bit|8bit|4-bit|8-bit|int4|int8|quantization_bit|awq|gptq";
   return training_on_device(view) && !view.has_job() && !view.sharded() && !speaks_of_diffusion(view) &&
-         !view.log_says("lora|peft").empty() && view.log_says(kFewer).empty();
+         !view.log_says("lora|peft|ptuning|p-tuning|pre_seq_len|prefix tuning").empty() &&
+         view.log_says(kFewer).empty();
 }
 Evidence base_fills_the_device(const CaseView& view) {
-  constexpr double kMostOfADevice = 0.75;
+  constexpr double kMostOfADevice = 0.65;
   const std::optional<Gpu> named = gpu_in_words(view.incident().log_text, true);
   std::optional<double> device = device_bytes(view);
   if (!device && named) device = static_cast<double>(named->memory_bytes);
@@ -262,7 +270,8 @@ constexpr Situation kSituations[] = {
      "divide it by themselves",
      adapters_on_a_base,
      {},
-     {{"qlora", "the base in 4 bits: load_in_4bit=True (LLaMA-Factory: quantization_bit: 4)"},
+     {{"qlora",
+       "the base in 4 bits: load_in_4bit=True (LLaMA-Factory: quantization_bit: 4; ChatGLM: --quantization_bit 4)"},
       {"shard", "the base divided: ZeRO-3 (\"stage\": 3), or FSDP FULL_SHARD, on several GPUs"},
       {"sequence-length"},
       {"checkpointing", {}, {}, System::unknown, "gradient_checkpointing=true|gradient_checkpointing: true"}},
@@ -287,6 +296,16 @@ constexpr Situation kSituations[] = {
       {"smaller-model", "a smaller model: 2 GB per billion parameters in 16 bits, 0.6 in 4"},
       {"serve-offload", "device_map=\"auto\": what finds no room stays on the host"}},
      larger_in_16_bits},
+    {"spread_over_several_devices",
+     "the weights alone are larger than one device, and a program uses one unless it is told to spread them",
+     predicting_on_several,
+     {},
+     {{"serve-offload",
+       "from_pretrained(..., device_map=\"auto\", torch_dtype=torch.float16): layers over all devices, what finds no "
+       "room on the host"},
+      {"quantized-model", "a version in 4 or 8 bits (AWQ, GPTQ, GGUF), or from_pretrained(..., load_in_4bit=True)"},
+      {"tensor-parallel", "a server that splits the weights: vllm serve MODEL --tensor-parallel-size <devices>"}},
+     larger_than_one_of_several},
     {"served_on_one_of_several_devices",
      "the server takes one device unless it is told more, and the weights alone are larger than one: a smaller share "
      "or context changes nothing",

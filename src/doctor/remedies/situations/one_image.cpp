@@ -20,10 +20,11 @@ bool one_at_a_time(const CaseView& view) {
   const std::string log = without_words(view.incident().log_text, "pre-trained|pretrained|预训练|訓練済み");
   return !view.has_job() && any_word(log, kSeveral).empty();
 }
-constexpr std::string_view kPoints = "point cloud|pointcloud|point-cloud|lidar|pointnet|点云|点群";
+constexpr std::string_view kOthers =
+    "internvl|llava|-vl|vlm$|minicpm-v|multimodal|多模态|point cloud|pointcloud|point-cloud|lidar|pointnet|点云|点群";
 bool of_one_image(const CaseView& view) {
   return predicting_on_device(view) && view.reinforcement_library().empty() && one_at_a_time(view) &&
-         !speaks_of_diffusion(view) && !speaks_of_texts(view) && view.log_says(kPoints).empty() && !by_comfyui(view) &&
+         !speaks_of_diffusion(view) && !speaks_of_texts(view) && view.log_says(kOthers).empty() && !by_comfyui(view) &&
          speech_word(view.incident().log_text).empty() && !told_beside_the_steps(view);
 }
 bool of_one_image_on_the_host(const CaseView& view) {

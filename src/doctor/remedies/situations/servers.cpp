@@ -87,7 +87,8 @@ Evidence long_context_in_log(const CaseView& view) {
   // Families whose models take 32k tokens and more.
   const std::string_view family = view.log_says(
       "qwen2|qwen3|qwen-2|llama-3.1|llama-3.2|llama-3.3|llama3.1|llama3.2|llama3.3|mistral|mixtral|deepseek|glm-4|"
-      "internlm2|phi-3|gemma-3|yi-1.5");
+      "internlm2|phi-3|gemma-3|yi-1.5|qwen1.5|llama-4|llama4|glm-4.5|glm4|gpt-oss|kimi|minimax|phi-4|granite-3|"
+      "internlm3|command-r|ernie-4|seed-oss|nemotron");
   if (family.empty() || view.message() == nullptr) return {};
   return {0.725, fmt::format("`{}` in the log: 32k tokens or more by itself", family)};
 }

@@ -65,7 +65,8 @@ const Values& usual_values() {
       {"kill", "nvidia-smi; end what is not needed, or take another GPU: CUDA_VISIBLE_DEVICES=1"},
       {"dtype", "bfloat16"},
       {"litgpt", "bf16"},
-      {"params", "half as many"}};
+      {"params", "half as many"},
+      {"gpu", "a GPU with more memory"}};
   return values;
 }
 

@@ -107,7 +107,8 @@ constexpr Situation kSituations[] = {
      over_a_graph,
      {{either, 0.88,
        "torch_geometric|torch-geometric|pytorch_geometric|pytorch geometric|import dgl|dgl.|edge_index|gcnconv|"
-       "gatconv|sageconv|graphsage|node classification|adjacency matrix|graph neural|邻接矩阵|图神经网络|"
+       "gatconv|sageconv|graphsage|gnn$|gnns$|pyg$|ogbn|dgl$|graph convolutional network|graph attention network|node "
+       "classification|adjacency matrix|graph neural|邻接矩阵|图神经网络|"
        "グラフニューラル|隣接行列"}},
      {{"micro-batch",
        "a part of the graph at a time: NeighborLoader(data, num_neighbors=[15, 10], batch_size=1024) (PyG), "
