@@ -270,5 +270,35 @@ TEST(Host, RolloutsHaveNoLoaderOfTheirOwn) {
   expect_none_of(text, {"1 DataLoader"});
 }
 
+TEST(Programs, AllVectorsWithAllOthers) {
+  const std::string text = first_screen(
+      "RuntimeError: CUDA out of memory. Tried to allocate 90.00 GiB (GPU 0; 23.69 GiB total capacity; 1.00 GiB "
+      "already "
+      "allocated; 22.00 GiB free; 1.10 GiB reserved in total by PyTorch)\nIt is the pairwise distance of all my "
+      "vectors.");
+  expect_on(text, "1 a block of rows at a time");
+  expect_none_of(text, {"1 crop"});
+}
+
+TEST(Host, ProcessesOfTheProgram) {
+  const std::string text = first_screen("joblib with n_jobs=-1 fits 200 models, the pod of 8Gi is OOMKilled");
+  expect_on(text, "1 fewer processes at once");
+  expect_none_of(text, {"DataLoader"});
+}
+
+TEST(Servers, TheShareOfADeviceIsNoFailure) {
+  const std::string text =
+      first_screen("Why does vLLM take 70 GB of GPU memory, although the model has 3B parameters only?");
+  expect_on(text, "MEMORY IN USE");
+  expect_on(text, "--gpu-memory-utilization");
+  expect_none_of(text, {"NO OUT-OF-MEMORY", "OUT OF MEMORY"});
+}
+
+TEST(Weights, GatheredForASave) {
+  const std::string text =
+      first_screen("Under deepspeed zero3 the training is fine, saving the model ends with CUDA out of memory");
+  expect_on(text, "1 \"stage3_gather_16bit_weights_on_model_save\": false");
+}
+
 }  // namespace
 }  // namespace headroom::doctor

@@ -212,6 +212,21 @@ std::string told_of_growth_on_a_device(const std::string& log) {
       log, [&](std::string_view sentence) { return of_device(sentence) && !any_word(sentence, grows).empty(); });
 }
 
+// A server takes its share of a device whatever its model needs, and people ask why.
+std::string told_of_a_share(const std::string& log) {
+  constexpr size_t kShort = 4096;
+  constexpr std::string_view kServers = "vllm|sglang|lmdeploy";
+  constexpr std::string_view kTakes =
+      "take|taking|uses|use$|using|usage|occup|consum|allocat|reserve|占用|占了|占满|吃显存|吃了|消費|占有";
+  constexpr std::string_view kAsks =
+      "why|how|reduce|lower|although|only|too|expected|so much|为什么|怎么|如何|太|这么|なぜ|どう|?|？";
+  if (log.size() > kShort || any_word(log, kServers).empty()) return {};
+  return first_whole_sentence(log, [&](std::string_view sentence) {
+    const bool memory = of_device(sentence) || !any_word(sentence, "memory|显存|メモリ|gpu").empty();
+    return memory && !any_word(sentence, kTakes).empty() && !any_word(sentence, kAsks).empty();
+  });
+}
+
 Message told(std::string line, std::string framework) {
   Message message;
   message.text = std::move(line);
@@ -261,6 +276,10 @@ void take_told(Case& incident) {
   }
   if (take(told_of_growth_on_a_device(log), "pytorch-cuda", "unknown", "no_numbers")) {
     incident.messages.back().hints.emplace_back("grows");
+    return;
+  }
+  if (take(told_of_a_share(log), "pytorch-cuda", "unknown", "no_numbers")) {
+    incident.messages.back().hints.emplace_back("takes_a_share");
     return;
   }
   // A short text that says no more than this is of a device more often than not.

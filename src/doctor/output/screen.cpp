@@ -169,7 +169,9 @@ std::string headline(const Report& report) {
     return what;
   }
   const bool grows = message->hinted("grows");
-  std::string text = (grows ? "MEMORY GROWS  " : "OUT OF MEMORY  ") + device_of(*message);
+  const bool share = message->hinted("takes_a_share");
+  const char* what = grows ? "MEMORY GROWS  " : share ? "MEMORY IN USE  " : "OUT OF MEMORY  ";
+  std::string text = what + device_of(*message);
   if (message->kv_bytes_wanted)
     text += fmt::format(": {} of KV cache wanted", figure(*message->kv_bytes_wanted));
   else if (message->requested_bytes)

@@ -26,6 +26,7 @@ constexpr Setting kSettings[] = {
      "load_in_4bit=true|load_in_4bit: true|quantization_bit: 4|quantization_bit 4|--load_in_4bit"},
     {"optimizer-8bit", {}, "adamw8bit|adamw_8bit|paged_adamw_8bit|adamw_bnb_8bit|use_8bit_adam|bnb.optim.adam"},
     {"half-weights", "\"enabled\": true", "--fp16|--bf16"},
+    {"half-weights", {}, "qlora|load_in_4bit|quantization_bit"},
     {"mixed-precision", "\"enabled\": true", "--fp16|--bf16"},
     {"eager", "--enforce-eager", "--enforce-eager|enforce_eager=true"},
 };

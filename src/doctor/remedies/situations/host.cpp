@@ -206,7 +206,8 @@ constexpr Situation kSituations[] = {
      "twice where its file is one",
      reads_by_a_library,
      {{log, 0.83,
-       "bit loading|loading of a|loading checkpoint shards|loading model|loading pipeline|loading weights|load the "
+       "pipeline(|bit loading|loading of a|loading checkpoint shards|loading model|loading pipeline|loading "
+       "weights|load the "
        "model|loading the model|"
        "load model|from_pretrained|.ckpt|.safetensors|加载模型|加载权重|载入模型|モデルの読み込み|モデルをロード|"
        "モデルのロード|モデルを読み込"}},

@@ -33,6 +33,12 @@ bool of_tasks(const CaseView& view) {
   return host_ran_out(view) && !view.has_job() && view.log_says(kLearns).empty();
 }
 
+// Processes of the program's own, and no loader.
+bool of_processes(const CaseView& view) {
+  return host_ran_out(view) && !view.has_job() && view.reinforcement_library().empty() &&
+         view.log_says("dataloader|num_workers|num_proc|torch|yolo|deepspeed|cc1plus|nvcc").empty();
+}
+
 // A file of llama.cpp, whatever program reads it; pipelines of images have such files too.
 bool reads_a_gguf(const CaseView& view) {
   constexpr std::string_view kOthers =
@@ -85,6 +91,16 @@ constexpr Situation kSituations[] = {
        "#SBATCH --exclusive and --mem=0: all memory of the node (or --mem=<more>G; `sacct -j JOB -o MaxRSS,ReqMem`)"},
       {"fewer-workers", "fewer tasks on each node: --ntasks-per-node <half>, on twice as many nodes"},
       {"lean-load", "smaller parts per task: a finer decomposition, fewer members or fields in memory at once"}}},
+    {"processes_of_the_program",
+     "every process has a copy of what it is given, and of what it imports: their number multiplies the need",
+     of_processes,
+     {{log, 0.86,
+       "multiprocessing|joblib|n_jobs|pool(|processpool|process pool|concurrent.futures|dask|pyspark|spark executor|"
+       "mp.pool|starmap|parallel processes|worker processes|多进程|マルチプロセス"}},
+     {{"fewer-workers", "fewer processes at once: n_jobs=2, Pool(2, maxtasksperchild=1), and smaller tasks"},
+      {"host-memory"},
+      {"lean-load",
+       "data that all read from one place: np.load(path, mmap_mode=\"r\"), shared memory, files by index"}}},
     {"context_of_a_gguf",
      "the file's weights are read whole, and beside them the cache grows with the context, which is the model's own "
      "unless it is set",

@@ -207,7 +207,33 @@ bool swift_with_a_cut(const CaseView& view) { return training_on_device(view) &&
 
 constexpr std::string_view kWhoHoldsIt = "nvidia-smi: another program, or an earlier run, may hold the device";
 
+// A matrix of all vectors with all others.
+bool not_in_a_trainer(const CaseView& view) {
+  return unknown_program(view) && !view.serving() && !speaks_of_diffusion(view);
+}
+Evidence all_with_all(const CaseView& view) {
+  const std::string_view pairs = view.log_says(
+      "cdist|pairwise|similarity matrix|distance matrix|gram matrix|kernel matrix|affinity matrix|cosine_similarity|"
+      "euclidean_distances|corrcoef|距离矩阵|相似度矩阵|距離行列|類似度行列");
+  if (pairs.empty()) return {};
+  const bool large = one_large_request(view).weight > 0 || beyond_the_device(view).weight > 0 ||
+                     view.figures().requested.value_or(0) > (int64_t{4} << 30);
+  return {large ? 0.965 : 0.8, fmt::format("`{}` in the log", pairs)};
+}
+
 constexpr Situation kSituations[] = {
+    {"all_vectors_with_all_others",
+     "a matrix of all vectors with all others grows with the square of their number",
+     not_in_a_trainer,
+     {},
+     {{"input-size",
+       "a block of rows at a time: for part in x.split(1024): cdist(part, x), reduced at once (topk, min, sum), "
+       "results "
+       "to the host"},
+      {"lean-load",
+       "no matrix at all: faiss (nearest neighbours), KeOps (sums over pairs), scikit-learn's chunked functions"},
+      {"half-inference", "16 bits for the matrix: .half()"}},
+     all_with_all},
     {"limit_of_pixels_without_effect",
      "a limit of the pixels that changes nothing does not reach the processor, or is above what the images have",
      on_device,

@@ -151,7 +151,8 @@ Evidence states_beyond(const CaseView& view) {
   constexpr std::string_view kLess = "lora|adapter|peft|freez|frozen|offload|deepspeed|fsdp|zero-|zero3|zero2|bit";
   constexpr std::string_view kAll =
       "full fine|full-fine|full finetun|full parameter|full-parameter|all parameters|all the parameters|full_finetun|"
-      "full training|finetuning_type full|全参|全量|全パラメータ|フルファインチューニング";
+      "full training|full sft|sft full|full tuning|full ft$|finetuning_type full|finetuning_type: "
+      "full|全参|全量|全パラメータ|フルファインチューニング";
   // Adapters are often trained and not named: then it stands behind what helps either way.
   const bool all = !view.log_says(kAll).empty();
   // Where all weights train by the post, adapters are only compared with.

@@ -28,6 +28,14 @@ bool saving_whole(const CaseView& view) {
 bool saving_by_several(const CaseView& view) {
   return saving(view) && !saving_whole(view) && view.log_says(kMergedSaves).empty();
 }
+bool saving_under_deepspeed(const CaseView& view) {
+  return saving_by_several(view) && !view.log_says("zero3|zero-3|zero 3|stage 3|stage3").empty();
+}
+Evidence told_saving_under_deepspeed(const CaseView& view) {
+  Evidence told = told_saving(view);
+  if (told.weight > 0) told.weight += 0.02;
+  return told;
+}
 // A merge for a save gathers nothing (host_jobs.cpp).
 bool saved_on_the_host(const CaseView& view) {
   return host_ran_out(view) &&
@@ -98,6 +106,14 @@ constexpr Situation kSituations[] = {
       {"empty-cache", "torch.cuda.empty_cache() before saving, at the end after del optimizer, trainer"},
       {"save-adapter", "less of it: save_only_model=True (without the optimizer's states); of LoRA the adapter alone"}},
      told_saving},
+    {"saved_under_deepspeed",
+     "the steps fit, and ZeRO-3 gathers all weights in 16 bits for the file",
+     saving_under_deepspeed,
+     {},
+     {{"sharded-save", "\"stage3_gather_16bit_weights_on_model_save\": false, then zero_to_fp32.py on the CPU"},
+      {"empty-cache", "torch.cuda.empty_cache() before saving"},
+      {"save-adapter", "of LoRA the adapter alone"}},
+     told_saving_under_deepspeed},
     {"saving_on_the_device",
      "saving copies the state on the GPU before it reaches the file",
      saving_by_several,
