@@ -218,12 +218,13 @@ std::string told_of_a_share(const std::string& log) {
   constexpr std::string_view kServers = "vllm|sglang|lmdeploy";
   constexpr std::string_view kTakes =
       "take|taking|uses|use$|using|usage|occup|consum|allocat|reserve|占用|占了|占满|吃显存|吃了|消費|占有";
-  constexpr std::string_view kAsks =
-      "why|how|reduce|lower|although|only|too|expected|so much|为什么|怎么|如何|太|这么|なぜ|どう|?|？";
+  constexpr std::string_view kAsks = "why|how|reduce|although|so much|为什么|怎么|如何|这么|なぜ|どう|?|？",
+                             kOfItsLog = "info$|warning$|error$|debug$";
   if (log.size() > kShort || any_word(log, kServers).empty()) return {};
   return first_whole_sentence(log, [&](std::string_view sentence) {
     const bool memory = of_device(sentence) || !any_word(sentence, "memory|显存|メモリ|gpu").empty();
-    return memory && !any_word(sentence, kTakes).empty() && !any_word(sentence, kAsks).empty();
+    return memory && !any_word(sentence, kTakes).empty() && !any_word(sentence, kAsks).empty() &&
+           any_word(sentence, kOfItsLog).empty();
   });
 }
 

@@ -109,7 +109,7 @@ std::string without_what_goes_well(const std::string& log) {
       "works fine|works well|work fine|works with|works on|works in|runs fine|runs well|is fine|no problem|没问题|"
       "没有问题|正常|問題な";
   std::string text = log;
-  each_sentence(log, [&](std::string_view sentence) {
+  each_sentence(beginning(log), [&](std::string_view sentence) {
     if (!affirmed_word(sentence, kWell).empty() && told_out_of_memory(sentence).empty())
       text.replace(static_cast<size_t>(sentence.data() - log.data()), sentence.size(), sentence.size(), ' ');
     return false;

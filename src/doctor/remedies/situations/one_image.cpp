@@ -42,7 +42,7 @@ Evidence an_image_is_read(const CaseView& view) {
   constexpr int64_t kSmall = 256;
   const std::string& log = view.incident().log_text;
   const std::string_view does = any_word(log, kDoes);
-  const std::optional<int64_t> side = posted_side(log);
+  const std::optional<int64_t> side = posted_side(beginning(view));
   constexpr std::string_view kSizes = "2k$|4k$|8k$|1080p|1440p|2160p";
   const bool sized = side.value_or(0) >= kSmall || speaks_of_images(view) || !any_word(log, kSizes).empty();
   if (does.empty() || !sized) return {};
@@ -58,7 +58,7 @@ Evidence a_large_image_on_the_host(const CaseView& view) {
   constexpr int64_t kLargeSide = 3000;
   const std::string& log = view.incident().log_text;
   const std::string_view large = any_word(log, kLarge), image = any_word(log, kImage);
-  if (const std::optional<int64_t> side = posted_side(log); large.empty() && side && *side >= kLargeSide)
+  if (const std::optional<int64_t> side = posted_side(beginning(view)); large.empty() && side && *side >= kLargeSide)
     return image.empty() ? Evidence{} : Evidence{0.86, fmt::format("`{}` of {} pixels in the log", image, *side)};
   return large.empty() ? Evidence{} : Evidence{0.86, fmt::format("`{}` in the log", large)};
 }
