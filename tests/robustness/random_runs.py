@@ -4,10 +4,11 @@
 Usage: random_runs.py [HEADROOM_BINARY] [--seed S] [--first I] [--count N] [--keep DIR] [--verbose]
 Run I of a seed is the same on every machine: a family, dimensions, data, options, techniques, and a budget between the least
 that `plan` names and twice what the run takes without a limit, or one byte below the least. Guarantees: a budget that fits is
-never refused (even the least one), its run succeeds, its arena is the planned one and its peak at most the planned one; a
-budget that is one byte too small exits with 3 and writes nothing; nothing is ever killed. Some runs resume from their
-checkpoint with another budget that fits. The last line is "N passed, N failed, N skipped"; skipped runs have options that the
-program refuses by name (exit code 2), in both `plan` and `train`. Standard library only.
+never refused (even the least one), its run succeeds, its arena is the planned one and its peak at most the planned one; with
+fixed arithmetic its losses are, bit for bit, those of a run with plenty; a budget that is one byte too small exits with 3 and
+writes nothing; nothing is ever killed. Some runs resume from their checkpoint with another budget that fits. The last line is
+"N passed, N failed, N skipped"; skipped runs have options that the program refuses by name (exit code 2), in both `plan` and
+`train`. Standard library only.
 """
 
 import argparse
@@ -58,7 +59,7 @@ def draw_techniques(draw, options, batch):
         options += ["--max-grad-norm", "0"]
         if not pinned:
             add(0.5, "--technique", "fused-optimizer=" + draw.choice(("on", "off")))
-    add(0.2, "--arithmetic", "fixed")
+    add(0.3, "--arithmetic", "fixed")
     add(0.15, "--technique", "recompute-segments=" + draw.choice(("on", "off", "1")))
     add(0.15, "--technique", "sequence-chunks=" + draw.choice(("on", "off", "2", "5")))
 
@@ -229,6 +230,17 @@ class RandomRun:
         if kind != "below":
             self.hold(budget, self.steps + self.draw.randint(1, 2), "--resume-from-checkpoint", "true")
 
+    def losses(self):
+        return [row["loss"] for row in self.rows() if "loss" in row]
+
+    def check_losses(self, plenty):
+        """With fixed arithmetic the losses do not depend on the budget, bit for bit."""
+        losses = self.losses()
+        shutil.rmtree(f"{self.directory}/out")
+        self.hold(2 * plenty, self.steps)
+        if losses != self.losses():
+            raise Violation(f"losses depend on the budget: {losses} and {self.losses()}")
+
     def run(self):
         """Returns a description of the run. Throws Violation or Refused."""
         made = self.call("init", "--config", f"{self.directory}/config.json", "--tokenizer", "bytes", "--output-dir", f"{self.directory}/model",
@@ -244,6 +256,8 @@ class RandomRun:
             self.check_refused(budget)
         else:
             self.hold(budget, self.steps)
+            if "fixed" in self.options:
+                self.check_losses(plenty)
             if self.draw.random() < 0.3:
                 self.go_on(least, plenty)
         return f"{self.config['architectures'][0]}, {kind} ({budget} of {least} to {plenty}), {' '.join(self.options)}"
