@@ -211,7 +211,7 @@ void book_programs(const ProgramBytes& bytes, int64_t count, int64_t layers, con
 
 // A smaller prefill beside the largest one.
 constexpr ProgramBytes kFurtherPrefill{
-    kServingLayerBytes,     kServingAdapterBytes,          0,
+    kServingLayerBytes,     kServingAdapterBytes,           0,
     kFurtherLength.kernels, kFurtherLength.product_kernels, kFurtherLength.adapter_kernels};
 
 // For a GPU's two page-locked batches for each program that reads the data: ids, labels, types and segments.
@@ -226,9 +226,8 @@ int64_t planning_bytes(const PlanRequest& request) {
   const bool tiers = request.host_budget_bytes > 0 || request.disk_budget_bytes > 0 || !request.facts.is_cpu();
   const PlanningBytes& bytes = tiers ? kPlanningTiers : kPlanning;
   const std::vector<Node>& nodes = request.forward.nodes;
-  const auto products = std::count_if(nodes.begin(), nodes.end(), [](const Node& node) {
-    return node.op && node.op->cost_class() == CostClass::gemm;
-  });
+  const auto products = std::count_if(
+      nodes.begin(), nodes.end(), [](const Node& node) { return node.op && node.op->cost_class() == CostClass::gemm; });
   const int64_t adapted = weights_are(request, WeightForm::adapted) ? products : 0;
   return bytes.fixed + static_cast<int64_t>(nodes.size()) * bytes.node + adapted * bytes.adapters;
 }
