@@ -337,7 +337,8 @@ class CommandReader {
   // Options of TrainingArguments, or of TRL if the script's name or an option shows it.
   bool any_script(const std::string& evidence, const std::string& script) {
     if (evidence.find("openrlhf") != std::string::npos) parts_.facts["script.openrlhf"] = rows_of_openrlhf(script);
-    if (script == "train_bash.py" || follows("finetuning_type")) return program(llamafactory_dialect(), evidence);
+    if (script == "train_bash.py" || follows("finetuning_type infer_backend"))
+      return program(llamafactory_dialect(), evidence);
     if (foreign_script() || of_a_toolbox() || evaluates(script)) {
       parts_.facts["script.foreign"] = "true";
       if (evaluates(script) || predicts(lower(script))) parts_.facts["script.task"] = "infer";

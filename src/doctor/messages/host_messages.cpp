@@ -194,6 +194,13 @@ bool launcher_137(Reading& r) {
   return true;
 }
 
+// "error code -9", "returned non-zero exit status -9": the negative number of the signal that ended a child
+bool ended_by_9(Reading& r) {
+  if (r.number(r.body(), true) != 9) return false;
+  host(r, "launcher", "sigkill", "signal 9");
+  return true;
+}
+
 // "run.sh: line 5: 12345 Killed   python train.py", or "Killed" alone on its line
 bool shell(Reading& r) {
   const size_t line = r.trigger();
@@ -265,6 +272,11 @@ void add_host_recognisers(std::vector<Recogniser>& table) {
   for (const std::string_view words : {"finishedwithexitcode", "exitedwithcode", "exitwithstatuscode",
                                        "exitedwithstatuscode", "returnedexitstatus", "exitstatus:", "exitstatus"}) {
     table.push_back({"launcher_137", words, launcher_137});
+  }
+  for (const std::string_view words :
+       {"errorcode-", "errorcode:-", "errorcode=-", "statuscode-", "codeof-", "exitstatus-", "exitstatus:-",
+        "exitstatus=-", "exitedwith-", "returncode-", "退出码-", "退出码:-", "退出码为-", "終了コード-"}) {
+    table.push_back({"launcher_9", words, ended_by_9});
   }
   table.push_back({"virtual_memory", "cpuvirtualmemory:used=", virtual_memory});
   table.push_back({"killed_rank", "killingsubprocess", killing_others});

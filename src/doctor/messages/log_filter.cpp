@@ -15,8 +15,9 @@ constexpr std::string_view kMessageWords[] = {
     "posix_memalign", "allocation of", "attempting to", "memory space", "failed to alloc", "unable to mmap",
     // killed processes and how launchers report them
     "oom-kill", "oom_kill", "oom kill", "oomkill", "killed", "killing sub", "virtual memory", "kill process", "sigkill",
-    "exit code", "exitcode", "return code", "exit status", "with code", "signal 9", "bus error", "memory limit",
-    "memory: usage", "low on memory", "low on resource", "memory pressure",
+    "exit code", "exitcode", "return code", "exit status", "with code", "error code", "status code", "退出码",
+    "終了コード", "signal 9", "bus error", "memory limit", "memory: usage", "low on memory", "low on resource",
+    "memory pressure",
     // libraries
     "alloc_failed", "not_initialized", "cuda failure", "cuda error", "runtime error", "cublas_status", "cudnn_status",
     "cudnn algorithm", "cudnn convolution", "find an engine", "nccl warn", "failed to extend", "memory segment",

@@ -25,7 +25,8 @@ Grantor grantor_of(const CaseView& s) {
   if (docker && s.log_says("kubectl|kubelet|oomkilled|namespace").empty()) return Grantor::docker;
   if (framework == "kubernetes" || !s.setup_says("kind: pod|kind: deployment|containers:|limits:").empty())
     return Grantor::kubernetes;
-  if (!s.log_says("microsoft-standard-wsl|wsl2").empty()) return Grantor::wsl;
+  if (!s.log_says("microsoft-standard-wsl|wsl2|in wsl|on wsl|under wsl|with wsl|via wsl|wsl ubuntu").empty())
+    return Grantor::wsl;
   if (!s.setup_says("docker run|docker-compose|shm_size").empty() || !s.log_says("docker|container").empty())
     return Grantor::docker;
   return Grantor::machine;

@@ -56,6 +56,14 @@ constexpr std::string_view kGrowing =
     "continuous increase|constant increase|constant growth|accumulates over|accumulates with|accumulates every|"
     "ever increasing|ever growing|逐渐升高|不断升高|一直升高|持续升高|逐步升高|越来越高|越来越大|不断变大|不断累积|"
     "一直累积|上昇し続け|増え続ける";
+// "grows unlimited", "goes up without end": growth and no bound to it, with a few words between.
+constexpr std::string_view kRises =
+    "grow|increas|rise|rising|climb|goes up|go up|going up|pile up|piles up|piling up|accumulat|涨|增加|增长|上升|増";
+constexpr std::string_view kWithoutEnd =
+    "ceaseless|unceasing|incessant|endless|unlimit|no limit|without limit|without bound|without stop|without end|"
+    "unbounded|boundless|indefinite|non-stop|nonstop|never stop|not stop|n't stop|infinite|unstoppab|ever more|"
+    "until oom|until it crash|until it die|until the oom|until out of memory|until cuda out|until it is full|"
+    "until it's full|until full|till oom|无限|不停|不断|直到爆|直到oom|際限なく|止まらない|無限に";
 // These may compare two settings: they tell of growth beside a word for time only.
 constexpr std::string_view kMayCompare = "usage increases|memory increases|consumption increases";
 // A leak that is only supposed, to explain why it fails.
@@ -151,6 +159,13 @@ std::string_view in_words(std::string_view text) {
   return found;
 }
 
+// The word of a list of growth; else the one that says that a rise has no end.
+std::string_view grows_in(std::string_view words, std::string_view sentence) {
+  const std::string_view listed = affirmed_word(words, kGrowing);
+  if (!listed.empty()) return listed;
+  return any_word(words, kRises).empty() ? std::string_view() : any_word(sentence, kWithoutEnd);
+}
+
 // A sentence of memory, or the one behind it, says that it grows.
 std::string_view growing_in(std::string_view text) {
   constexpr std::string_view kOthers = "loss increases|losses increase|accuracy increases|accuracy keeps increasing";
@@ -160,7 +175,7 @@ std::string_view growing_in(std::string_view text) {
     const bool here = !any_word(sentence, kOfMemory).empty();
     const bool code = sentence.find("file \"") != std::string_view::npos;
     if (!code && (here || of_memory) && any_word(sentence, kSteady).empty())
-      found = affirmed_word(without_words(sentence, kOthers), kGrowing);
+      found = grows_in(without_words(sentence, kOthers), sentence);
     const bool supposed = found == "memory leak" && !any_word(sentence, kSupposed).empty();
     if ((supposed || !any_word(found, kMayCompare).empty()) && any_word(sentence, kTime).empty()) found = {};
     of_memory = here;

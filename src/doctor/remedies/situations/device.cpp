@@ -485,7 +485,7 @@ constexpr Situation kSituations[] = {
      "a program that only predicts: weights, and what one input takes on its way through the layers",
      unknown_prediction,
      {},
-     {{"input-size", "a smaller input: image size, number of frames, length; fewer at a time"},
+     {{"input-size", "a smaller input: image size, length, a video in chunks of a few frames; fewer at a time"},
       {"no-grad", "with torch.no_grad(): around it (or torch.inference_mode())"},
       {"half-inference",
        "model.half(), or torch_dtype=torch.float16 in from_pretrained()",

@@ -118,7 +118,11 @@ bool called_by_hand(const CaseView& view) {
 }
 // The evaluation harness of language models; options as it spells them.
 constexpr std::string_view kHarness = "lm_eval|lm-eval|lm evaluation harness|lm-evaluation-harness";
-bool by_the_harness(const CaseView& view) { return view.pool() == Pool::device && !view.foreign_framework(); }
+// Over vLLM it passes the settings of that.
+bool by_the_harness(const CaseView& view) {
+  const bool engine = !view.log_says("vllm").empty() || !view.setup_says("vllm").empty();
+  return view.pool() == Pool::device && !view.foreign_framework() && !engine;
+}
 bool generating(const CaseView& view) { return predicting_on_device(view) && !view.log_says("transformers/").empty(); }
 
 constexpr Situation kSituations[] = {

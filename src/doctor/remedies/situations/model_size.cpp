@@ -207,12 +207,18 @@ bool adapters_on_a_base(const CaseView& view) {
          !view.log_says("lora|peft|ptuning|p-tuning|pre_seq_len|prefix tuning").empty() &&
          view.log_says(kFewer).empty();
 }
+// A base that only its number of parameters tells, where the words name none.
+std::optional<ModelWords> base_of(const CaseView& view) {
+  if (const std::optional<ModelWords> named = model_of(view)) return named;
+  if (!view.shape()) return std::nullopt;
+  return ModelWords{static_cast<double>(view.shape()->parameters), "the base", 16};
+}
 Evidence base_fills_the_device(const CaseView& view) {
   constexpr double kMostOfADevice = 0.65;
   const std::optional<Gpu> named = gpu_in_words(view.incident().log_text, true);
   std::optional<double> device = device_bytes(view);
   if (!device && named) device = static_cast<double>(named->memory_bytes);
-  const std::optional<ModelWords> model = model_of(view);
+  const std::optional<ModelWords> model = base_of(view);
   if (!device || !model || model->bits != 16) return {};
   const double bytes = model->parameters * 2;
   if (bytes < kMostOfADevice * *device) return {};

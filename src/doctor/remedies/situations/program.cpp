@@ -17,6 +17,22 @@ Evidence growing(const CaseView& view) {
   return {0.9, "the memory in the log rises from step to step"};
 }
 
+// What a program computes of a batch with a graph behind it, and sums over an epoch to report it.
+constexpr std::string_view kMeasured =
+    "loss|acc$|acc_|_acc|accuracy|likelihood|nll|metric|error|score|psnr|ssim|iou|dice|reward|perplexity|entropy|"
+    "batch|output|logit|pred";
+// "e_train += e_batch/len(loader)", "total = total + likelihood / num_batches": a mean over the steps, whatever its
+// name.
+bool averages_over_steps(std::string_view summed) {
+  constexpr std::string_view kSteps =
+      "/len(|/ len(|/num_batches|/ num_batches|/n_batches|/ n_batches|/num_steps|/ num_steps|* len(|*len(";
+  for (size_t at = 0; at <= kSteps.size();) {
+    const size_t end = std::min(kSteps.find('|', at), kSteps.size());
+    if (summed.find(kSteps.substr(at, end - at)) != std::string_view::npos) return true;
+    at = end + 1;
+  }
+  return false;
+}
 // "train_loss[key] += loss[key]": a sum over steps that takes the loss with its graph. "loss += ..." is one within a
 // step.
 bool sums_a_loss(std::string_view line) {
@@ -28,8 +44,11 @@ bool sums_a_loss(std::string_view line) {
   constexpr std::string_view kNumbers = ".item|float(|detach|.data|numpy|no_grad|int(";
   const bool over_steps = !any_word(sum, kSums).empty() || sum.find("_loss") != std::string_view::npos ||
                           sum.find("loss_") != std::string_view::npos;
-  return over_steps && summed.find("loss") != std::string_view::npos && any_word(summed, kNumbers).empty() &&
-         sum.find("loss") != std::string_view::npos;
+  if (!any_word(summed, kNumbers).empty()) return false;
+  if (averages_over_steps(summed)) return !any_word(summed, kMeasured).empty() || !any_word(sum, kMeasured).empty();
+  if (summed.find("loss") != std::string_view::npos && sum.find("loss") != std::string_view::npos) return over_steps;
+  constexpr std::string_view kOfABatch = "likelihood|nll|metric|accuracy|psnr|ssim|dice|perplexity|entropy|reward";
+  return over_steps && !any_word(summed, kOfABatch).empty();
 }
 Evidence loss_summed_in(const std::string& text, std::string_view where) {
   for (size_t at = 0; at < text.size();) {
@@ -42,10 +61,19 @@ Evidence loss_summed_in(const std::string& text, std::string_view where) {
   }
   return {};
 }
+Evidence summed_in_code(const CaseView& view) {
+  const Evidence logged = loss_summed_in(view.incident().log_text, "log");
+  return logged.weight > 0 ? logged : loss_summed_in(view.incident().setup_text, "configuration");
+}
 Evidence growing_or_summed(const CaseView& view) {
   if (const Evidence grows = growing(view); grows.weight > 0) return grows;
   const Evidence logged = loss_summed_in(view.incident().log_text, "log");
   return logged.weight > 0 ? logged : loss_summed_in(view.incident().setup_text, "configuration");
+}
+
+bool of_pytorch_on_the_host(const CaseView& view) {
+  return host_ran_out(view) && !view.has_job() && view.reinforcement_library().empty() &&
+         view.log_says("tensorflow|keras|jax").empty();
 }
 
 Evidence growing_by_the_post(const CaseView& view) {
@@ -109,6 +137,16 @@ Evidence smallest_batch_at_once(const CaseView& view) {
   return went_some_steps(view) ? Evidence{} : fails_with_the_smallest_batch(view);
 }
 
+// A device on which weights, gradients and states of a model of BERT's size, or of two, leave little.
+constexpr int64_t kSmallDevice = int64_t{25} << 29;  // 12.5 GiB
+Evidence smallest_batch_on_a_small_device(const CaseView& view) {
+  const std::optional<int64_t> device = size_of_the_device(view);
+  if (!device || *device > kSmallDevice || speaks_of_images(view) || view.figures().requested) return {};
+  Evidence failed = smallest_batch_at_once(view);
+  if (failed.weight > 0) failed = {0.75, failed.shown + ", on a small device"};
+  return failed;
+}
+
 // A sentence that asks for 16 bits.
 Evidence asks_for_sixteen_bits(const CaseView& view) {
   constexpr std::string_view kSixteen =
@@ -167,6 +205,15 @@ constexpr Situation kSituations[] = {
        "or longer samples came: start with the longest one, leave out or cut what is far longer than the rest"},
       {"measure"}},
      growing_or_summed},
+    {"graphs_summed_on_the_host",
+     "a sum over steps takes tensors with their graphs, so every step of the epoch stays, in host memory where the "
+     "program computes on the CPU",
+     of_pytorch_on_the_host,
+     {},
+     {{"detach-history", "total += value.item() (or .detach()), for metrics as for the loss; lists of .detach().cpu()"},
+      {"no-grad", "with torch.no_grad(): around validation and whatever is only reported"},
+      {"micro-batch", "a smaller batch_size: half of it"}},
+     summed_in_code},
     {"growth_by_the_post",
      "by the post memory grows over time. If nvidia-smi shows the same from step to step, something is kept: a loss "
      "summed or listed without .item(), outputs in lists, graphs that are not detached; or longer inputs came",
@@ -245,6 +292,20 @@ constexpr Situation kSituations[] = {
       {"end-other-processes", "nvidia-smi: does another program, or an earlier run, hold the device?"},
       {"checkpointing"}},
      smallest_batch_at_once},
+    {"smallest_batch_on_a_small_device",
+     "the smallest batch fails too, by the post, on a small device: weights, gradients and Adam's states (16 bytes per "
+     "parameter) may leave nothing, or one input is too large",
+     unknown_training,
+     {},
+     {{"input-size"},
+      {"larger-gpu", "a larger GPU (16 GB and more): 500M parameters take 8 GB with Adam before any row"},
+      {"mixed-precision",
+       "16 bits for the arithmetic: torch.autocast around forward pass and loss (use_amp, --amp, fp16=True)",
+       {},
+       System::unknown,
+       "fp16|bf16| amp|use_amp|apex|autocast|mixed precision|mixed-precision|混合精度"},
+      {"checkpointing"}},
+     smallest_batch_on_a_small_device},
     {"smaller_inputs_fail_too",
      "the smallest batch and shorter or smaller inputs fail, by the post: the model itself is what is left",
      unknown_training,

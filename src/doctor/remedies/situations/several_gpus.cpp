@@ -42,8 +42,14 @@ int64_t states(const CaseView& view) {
 // Weights, gradients and states are most of what the job takes, and its batch is one row already.
 Evidence states_are_most(const CaseView& view) {
   constexpr double kLargeModel = 3e9;
-  if (!view.message() || !one_row(view)) return {};
+  if (!view.message()) return {};
   const std::optional<int64_t>& need = view.balance().need;
+  const std::optional<int64_t>& limit = view.balance().limit;
+  // Beyond the device whatever the batch is.
+  if (view.incident().estimate && limit && states(view) > *limit)
+    return {0.85, fmt::format("{} of weights, gradients and states on each of {} devices of {}", figure(states(view)),
+                              view.gpus(), figure(*limit))};
+  if (!one_row(view)) return {};
   if (view.incident().estimate && need) {
     if (states(view) * 10 < *need * 6) return {};
     return {0.86, fmt::format("{} of weights, gradients and states on each of {} devices, and one row at a time",

@@ -358,7 +358,8 @@ std::vector<const Situation*> all_situations() {
         sharding_situations,  toolbox_situations,     other_program_situations, model_size_situations,
         inferring_situations, frame_situations,       replay_situations,        gathered_situations,
         release_situations,   comfyui_situations,     near_miss_situations,     one_image_situations,
-        long_row_situations,  several_gpu_situations, host_job_situations})
+        long_row_situations,  several_gpu_situations, host_job_situations,      inner_engine_situations,
+        piece_situations})
     for (const Situation& situation : group()) all.push_back(&situation);
   return all;
 }

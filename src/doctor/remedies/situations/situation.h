@@ -91,6 +91,8 @@ std::span<const Situation> one_image_situations();
 std::span<const Situation> long_row_situations();
 std::span<const Situation> several_gpu_situations();
 std::span<const Situation> host_job_situations();
+std::span<const Situation> inner_engine_situations();
+std::span<const Situation> piece_situations();
 std::vector<const Situation*> all_situations();
 
 struct Seen {
