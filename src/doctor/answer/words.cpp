@@ -32,7 +32,8 @@ constexpr std::array<std::string_view, 8> kJax = {"jaxlib", "jax.",      "pi0_",
                                                   "t5x",    "alphafold", "levanter", "import jax"};
 
 constexpr std::string_view kDeviceMemory =
-    "显存|顯存|vram|cuda|gpu memory|gpu内存|gpu 内存|gpuメモリ|gpu メモリ|hip out";
+    "显存|顯存|vram|cuda|gpu memory|gpu ram|gpu's ram|video ram|graphics ram|gpu内存|gpu 内存|gpuメモリ|gpu メモリ|hip "
+    "out";
 constexpr std::array<std::string_view, 16> kDevice = {"cuda", "vram", "gpu",  "显存", "显卡", "a100", "h100", "rtx",
                                                       "gtx",  "4090", "3090", "v100", "顯存", "单卡", "多卡", "卡"};
 constexpr std::array<std::string_view, 12> kProgram = {"train",    "epoch",     "batch", "finetun",

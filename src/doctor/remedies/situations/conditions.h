@@ -56,6 +56,10 @@ inline constexpr std::string_view kResolved =
 // Training scripts of kohya's sd-scripts.
 inline constexpr std::string_view kKohyaScripts =
     "train_network.py|sdxl_train|flux_train|sd3_train|fine_tune.py|train_db.py|kohya|sd-scripts|--network_module";
+// Programs that evaluate language models by many tasks, without gradients.
+inline constexpr std::string_view kHarnesses =
+    "lm_eval|lm-eval|lm evaluation harness|lm-evaluation-harness|lighteval|opencompass|evalplus|evalscope|bigcodebench|"
+    "bigcode|livecodebench|swift eval|olmes|helm$|simple-evals|mteb|distilabel|promptfoo|ragas";
 // ComfyUI's name, its messages, and programs that run it.
 inline constexpr std::string_view kComfyUi =
     "comfyui|in comfy|comfy unloads|unloading all loaded models|prompt executed in|allocation on device|krita-ai|"

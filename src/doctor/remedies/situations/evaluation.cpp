@@ -71,7 +71,7 @@ bool only_speaks_of_tests(const CaseView& view) {
 }
 bool own_evaluation(const CaseView& view) {
   if (!view.log_says(kOpenNmt).empty() || !view.log_says(kWithoutGradients).empty()) return false;
-  if (!view.log_says("lm_eval|lm-eval|lm-evaluation-harness").empty()) return false;
+  if (!view.log_says(kHarnesses).empty() || !view.setup_says(kHarnesses).empty()) return false;
   if (only_speaks_of_tests(view)) return false;
   if (!view.log_says(kLibraries).empty() && view.message() && view.message()->frames.empty()) return false;
   if (!on_device(view) || view.serving() || with_a_trainer(view)) return false;

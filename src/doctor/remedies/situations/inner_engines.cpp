@@ -23,14 +23,12 @@ bool cache_inside(const CaseView& view) { return inside(view) && view.framework(
 bool start_inside(const CaseView& view) { return inside(view) && view.framework() == "vllm" && !cache_too_small(view); }
 Evidence message_of_vllm(const CaseView&) { return {0.93, "the message is vLLM's"}; }
 
-// A harness or another evaluation that is told to compute by vLLM.
-constexpr std::string_view kHarnesses =
-    "lm_eval|lm-eval|lm evaluation harness|lm-evaluation-harness|lighteval|opencompass|evalplus|evalscope|bigcodebench|"
-    "bigcode|livecodebench|swift eval|olmes|helm$|simple-evals|mteb|distilabel|promptfoo|ragas";
+// A harness or another evaluation that is told to compute by vLLM, by itself or as its server.
 bool harness_with_vllm(const CaseView& view) {
   const bool harness = !view.log_says(kHarnesses).empty() || !view.setup_says(kHarnesses).empty();
   const bool engine = !view.log_says("vllm").empty() || !view.setup_says("vllm").empty();
-  return inside(view) && harness && engine && !cache_too_small(view);
+  return view.pool() == Pool::device && view.framework() != "vllm" && view.reinforcement_library().empty() && harness &&
+         engine && !cache_too_small(view);
 }
 Evidence harness_and_engine(const CaseView& view) {
   const std::string_view logged = view.log_says(kHarnesses);

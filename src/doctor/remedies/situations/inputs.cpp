@@ -186,11 +186,11 @@ constexpr std::string_view kVisionLanguage =
     "qwen2-vl|qwen2.5-vl|qwen2_vl|qwen2_5_vl|qwen2vl|qwen2.5vl|qwen3-vl|qwen3_vl|internvl|minicpm-v|llava|"
     "idefics|smolvlm|max_pixels|pixel_values|image_grid_thw|b-vl |b-vl-|b-vl微|b-vl时|b-vl训|-vl-7b|"
     "-vl-3b|-vl-2b|-vl-72b|多模态|multimodal|image token|图像token|图像的token|vision language|vision-language|vlm|"
-    "マルチモーダル";
+    "visiondatacollator|fastvisionmodel|vision2seq|imagetexttotext|process_vision_info|paligemma|pixtral|mllama|"
+    "llama-3.2-11b-vision|vision-instruct|マルチモーダル";
 constexpr std::string_view kFewerPixels =
     "smaller images: max_pixels of the processor (Qwen-VL: max_pixels=602112; ms-swift: MAX_PIXELS=602112; "
-    "LLaMA-Factory: image_max_pixels), fewer "
-    "tiles (InternVL, LLaVA)";
+    "LLaMA-Factory: image_max_pixels; unsloth's collator: resize), fewer tiles (InternVL, LLaVA)";
 // The limit was set and did not help.
 Evidence limit_in_vain(const CaseView& view) {
   const std::string_view limit = view.log_says("max_pixels|max pixels|image_max_pixels|min_pixels");

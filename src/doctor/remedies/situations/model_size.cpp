@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "doctor/remedies/figures.h"
+#include "doctor/remedies/log_job.h"
 #include "doctor/remedies/model_words.h"
 #include "doctor/remedies/own_words.h"
 #include "doctor/remedies/posted_numbers.h"
@@ -203,7 +204,9 @@ bool predicting_by_words(const CaseView& view) {
 // LoRA on a base whose weights in 16 bits are most of one device.
 bool adapters_on_a_base(const CaseView& view) {
   constexpr std::string_view kFewer = "qlora|4bit|8bit|4-bit|8-bit|int4|int8|quantization_bit|awq|gptq";
-  return training_on_device(view) && !view.has_job() && !view.sharded() && !speaks_of_diffusion(view) &&
+  // A job of which only words and numbers tell is spelt like one without.
+  const bool bare = !view.has_job() || (own_program(view.job().system) && !view.quantized_base());
+  return training_on_device(view) && bare && !view.sharded() && !speaks_of_diffusion(view) &&
          !view.log_says("lora|peft|ptuning|p-tuning|pre_seq_len|prefix tuning").empty() &&
          view.log_says(kFewer).empty();
 }

@@ -1,4 +1,4 @@
-// Inputs of many parts: videos go through by pieces of a few frames, images of a training on texts by fewer pixels.
+// Videos and features: what goes through a network in pieces, without gradients.
 #include <fmt/format.h>
 
 #include "doctor/remedies/program_words.h"
@@ -11,6 +11,10 @@ namespace {
 using enum System;
 using enum Sign::In;
 
+// Pipelines whose decoder takes a number of frames at once.
+constexpr std::string_view kChunked =
+    "stable video diffusion|stable-video-diffusion|stablevideodiffusion|stable_video|decode_chunk|svd_xt|svd-xt|"
+    "svd model|svd_|animatediff|i2vgen|videocrafter|dynamicrafter|modelscope text|text-to-video-ms|zeroscope";
 constexpr std::string_view kCards = "video card|video memory|video ram|videocard|video graphics";
 constexpr std::string_view kVideos = "video|mp4|avi$|mkv|footage|movie|frames of|视频|動画|影片";
 std::string_view video_word(const CaseView& view) {
@@ -26,47 +30,61 @@ bool of_a_video(const CaseView& view) {
          any_word(log, kOthers).empty() && !speaks_of_texts(view) && !by_comfyui(view) &&
          speech_word(view.incident().log_text).empty();
 }
-bool video_through_a_network(const CaseView& view) { return of_a_video(view) && !speaks_of_diffusion(view); }
+bool video_through_a_network(const CaseView& view) {
+  return of_a_video(view) && !speaks_of_diffusion(view) && view.log_says(kChunked).empty();
+}
 Evidence a_video_goes_through(const CaseView& view) {
   const std::string_view word = video_word(view);
   return word.empty() ? Evidence{} : Evidence{0.9, fmt::format("`{}` in the log", word)};
 }
 
-// Pipelines whose decoder takes a number of frames at once.
 bool video_of_a_pipeline(const CaseView& view) {
   return predicting_on_device(view) && !by_comfyui(view) && view.log_says("train|finetun|fine-tun|lora").empty();
 }
-constexpr std::string_view kChunked =
-    "stable video diffusion|stable-video-diffusion|stablevideodiffusion|stable_video|decode_chunk|svd_xt|svd-xt|"
-    "svd model|svd_|animatediff|i2vgen|videocrafter|dynamicrafter|modelscope text|text-to-video-ms|zeroscope";
 
-// Images in a training whose rows are texts with images.
-constexpr std::string_view kVision =
-    "visiondatacollator|fastvisionmodel|vision2seq|imagetexttotext|image_text_to_text|forconditionalgeneration, "
-    "autoprocessor|process_vision_info|qwen2vl|qwen2_5_vl|qwen2.5-vl|qwen2-vl|qwen3-vl|qwen-vl|-vl-|llava|internvl|"
-    "paligemma|pixtral|idefics|smolvlm|minicpm-v|minicpmv|mllama|llama-3.2-11b-vision|vision-instruct|vlm$|vlms$|"
-    "vision-language|vision language|multimodal|多模态|视觉语言";
-constexpr std::string_view kBounded =
-    "max_pixels=|max_pixels:|--max_pixels|image_max_pixels|image_resolution|max_image_size|image resolution is";
-bool trains_on_images_and_texts(const CaseView& view) {
-  return training_on_device(view) && view.reinforcement_library().empty() && !speaks_of_diffusion(view) &&
-         !told_beside_the_steps(view);
+// A script that takes features of files by a trained network.
+constexpr std::string_view kTakesFeatures =
+    "extract feature|extracting feature|extract the feature|extract embedding|extracting embedding|extract the "
+    "embedding|extract image feature|extract visual feature|extract video feature|extract audio feature|extract "
+    "features|feature extraction|features extraction|extract_feature|extracting_|extract_embed|提取特征|特征提取|"
+    "特徴抽出|特徴量抽出";
+constexpr std::string_view kSounds = "hubert|wav2vec|wavlm|voice|wav$|speech|audio|recording|语音|音频|音声";
+bool takes_features(const CaseView& view) {
+  constexpr std::string_view kOthers =
+      "so-vits|sovits|so_vits|svc$|diff-svc|rvc|contentvec|bert-vits|vits/|f0_predictor|f0$|voice conversion|voice "
+      "changer|变声|no_grad|inference_mode|spectrogram|colmap|sift|feature_extraction_|sentence-transformers|"
+      "sentence_transformers|model.encode(|tensorflow|keras|epoch|train.py|backward()";
+  return on_device(view) && !view.serving() && !view.has_job() && !view.foreign_framework() &&
+         view.story().task != ToldTask::training && !by_comfyui(view) && view.log_says(kOthers).empty();
 }
-std::string_view vision_word(const CaseView& view) {
-  const std::string_view logged = view.log_says(kVision);
-  return logged.empty() ? view.setup_says(kVision) : logged;
+bool features_of_recordings(const CaseView& view) {
+  return takes_features(view) && !any_word(view.incident().log_text, kSounds).empty();
 }
-// By its collator or classes it trains on images; a model's name alone says less.
-Evidence images_in_the_rows(const CaseView& view) {
-  constexpr std::string_view kCode =
-      "visiondatacollator|fastvisionmodel|vision2seq|imagetexttotext|image_text_to_text|process_vision_info";
-  const std::string_view word = vision_word(view);
-  if (word.empty()) return {};
-  const bool code = !view.log_says(kCode).empty() || !view.setup_says(kCode).empty();
-  return {code ? 0.87 : 0.8, fmt::format("`{}` in the post", word)};
-}
+bool features_of_others(const CaseView& view) { return takes_features(view) && !features_of_recordings(view); }
+
+constexpr std::string_view kAroundTheNetwork =
+    "with torch.no_grad(): around the network (or torch.inference_mode()); features to the host before they are "
+    "listed: .cpu()";
 
 constexpr Situation kSituations[] = {
+    {"features_of_recordings",
+     "features are taken by a trained network: outside of torch.no_grad() every layer keeps its inputs for a backward "
+     "pass that never comes, and a long recording takes more than all others",
+     features_of_recordings,
+     {{log, 0.9, kTakesFeatures}},
+     {{"no-grad", kAroundTheNetwork},
+      {"sequence-length", "recordings in pieces of 10 to 30 s, their features joined"},
+      {"half-inference", "16 bits: model.half(), or torch.autocast around it"},
+      {"micro-batch", "one recording at a time: batch_size=1"}}},
+    {"features_of_inputs",
+     "features are taken by a trained network: outside of torch.no_grad() every layer keeps its inputs for a backward "
+     "pass that never comes, and features in a list keep all of it",
+     features_of_others,
+     {{log, 0.9, kTakesFeatures}},
+     {{"no-grad", kAroundTheNetwork},
+      {"micro-batch", "fewer inputs at a time: half of the batch"},
+      {"input-size", "smaller inputs: a lower resolution, fewer frames of a video at once"},
+      {"half-inference", "16 bits: model.half(), or torch.autocast around it"}}},
     {"video_at_once",
      "all frames of a video, or of a long piece of it, are on the device at once: what the layers make of them grows "
      "with their number, and there is no batch to halve",
@@ -92,23 +110,6 @@ constexpr Situation kSituations[] = {
        {},
        System::unknown,
        "torch.float16|torch.bfloat16"}}},
-    {"images_in_rows_of_texts",
-     "an image is hundreds to thousands of tokens of a row, by its pixels: the largest ones decide, whatever the texts "
-     "are",
-     trains_on_images_and_texts,
-     {},
-     {{"input-size", "smaller images: image_max_pixels: 262144, and video_max_pixels", {}, llamafactory},
-      {"input-size",
-       "smaller images: max_pixels=512*512 in AutoProcessor.from_pretrained(...), or resized before (unsloth's "
-       "collator: resize=512, max_image_size; ms-swift: MAX_PIXELS)",
-       {},
-       System::unknown,
-       kBounded},
-      {"input-size", "smaller images than now: half of the pixels (max_pixels, max_image_size)"},
-      {"micro-batch"},
-      {"sequence-length", "shorter rows: fewer images in each, and a bound on the texts"},
-      {"checkpointing"}},
-     images_in_the_rows},
 };
 
 }  // namespace

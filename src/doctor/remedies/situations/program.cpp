@@ -1,7 +1,10 @@
 // Programs that keep what they no longer need, and layers that are larger than intended.
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "doctor/remedies/log_batch.h"
+#include "doctor/remedies/model_words.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
 #include "doctor/remedies/told_growth.h"
@@ -33,12 +36,23 @@ bool averages_over_steps(std::string_view summed) {
   }
   return false;
 }
+// What is added to, and what is added: "total += x", "total = total + x".
+std::pair<std::string_view, std::string_view> parts_of_a_sum(std::string_view line) {
+  if (const size_t plus = line.find("+="); plus != std::string_view::npos)
+    return {line.substr(0, plus), line.substr(plus + 2)};
+  const size_t equals = line.find(" = ");
+  if (equals == std::string_view::npos) return {};
+  std::string_view sum = line.substr(0, equals);
+  if (const size_t begin = sum.find_last_of(" \t"); begin != std::string_view::npos) sum.remove_prefix(begin + 1);
+  const std::string_view behind = line.substr(equals + 3);
+  if (sum.empty() || !behind.starts_with(sum) || !behind.substr(sum.size()).starts_with(" + ")) return {};
+  return {sum, behind.substr(sum.size() + 3)};
+}
 // "train_loss[key] += loss[key]": a sum over steps that takes the loss with its graph. "loss += ..." is one within a
 // step.
 bool sums_a_loss(std::string_view line) {
-  const size_t plus = line.find("+=");
-  if (plus == std::string_view::npos) return false;
-  const std::string_view sum = line.substr(0, plus), summed = line.substr(plus + 2);
+  const auto [sum, summed] = parts_of_a_sum(line);
+  if (sum.empty()) return false;
   constexpr std::string_view kSums =
       "total|running|epoch|sum|avg|average|mean|train|val|test|meter|acc_|cum|losses|[|tot_";
   constexpr std::string_view kNumbers = ".item|float(|detach|.data|numpy|no_grad|int(";
@@ -71,6 +85,11 @@ Evidence growing_or_summed(const CaseView& view) {
   return logged.weight > 0 ? logged : loss_summed_in(view.incident().setup_text, "configuration");
 }
 
+Evidence summed_on_the_host(const CaseView& view) {
+  Evidence summed = summed_in_code(view);
+  if (summed.weight > 0) summed.weight = 0.88;
+  return summed;
+}
 bool of_pytorch_on_the_host(const CaseView& view) {
   return host_ran_out(view) && !view.has_job() && view.reinforcement_library().empty() &&
          view.log_says("tensorflow|keras|jax").empty();
@@ -140,7 +159,9 @@ Evidence smallest_batch_at_once(const CaseView& view) {
 // A device on which weights, gradients and states of a model of BERT's size, or of two, leave little.
 constexpr int64_t kSmallDevice = int64_t{25} << 29;  // 12.5 GiB
 Evidence smallest_batch_on_a_small_device(const CaseView& view) {
-  const std::optional<int64_t> device = size_of_the_device(view);
+  std::optional<int64_t> device = size_of_the_device(view);
+  if (const std::optional<double> told = device_in_words(view.incident().log_text); !device && told)
+    device = static_cast<int64_t>(*told);
   if (!device || *device > kSmallDevice || speaks_of_images(view) || view.figures().requested) return {};
   Evidence failed = smallest_batch_at_once(view);
   if (failed.weight > 0) failed = {0.75, failed.shown + ", on a small device"};
@@ -213,7 +234,7 @@ constexpr Situation kSituations[] = {
      {{"detach-history", "total += value.item() (or .detach()), for metrics as for the loss; lists of .detach().cpu()"},
       {"no-grad", "with torch.no_grad(): around validation and whatever is only reported"},
       {"micro-batch", "a smaller batch_size: half of it"}},
-     summed_in_code},
+     summed_on_the_host},
     {"growth_by_the_post",
      "by the post memory grows over time. If nvidia-smi shows the same from step to step, something is kept: a loss "
      "summed or listed without .item(), outputs in lists, graphs that are not detached; or longer inputs came",

@@ -1,6 +1,5 @@
 // Toolboxes with their own training options: detectors, speech recognition, NeMo and Megatron. doctor does not read
 // their configurations.
-#include "doctor/remedies/program_words.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
 
@@ -18,20 +17,6 @@ bool trained_by_megatron(const CaseView& view) {
 bool voice_of_so_vits(const CaseView& view) {
   return on_device(view) && !view.serving() && view.log_says("gpt-sovits|gpt_sovits|gpt sovits|gptsovits").empty() &&
          (view.log_says("sovits").empty() || view.log_says("gpt 模型|gpt模型|gpt_weights").empty());
-}
-// A script that takes features of recordings for something else than a converter of voices.
-constexpr std::string_view kTakesFeatures =
-    "extract feature|extracting feature|extract the feature|extract embedding|extracting embedding|feature "
-    "extraction|features extraction|extract_feature|extracting_|extract_embed|extract the embedding|提取特征|特征提取|"
-    "特徴抽出|特徴量抽出";
-bool features_by_a_script(const CaseView& view) {
-  constexpr std::string_view kConverters =
-      "so-vits|sovits|so_vits|svc$|diff-svc|rvc|contentvec|bert-vits|vits/|f0_predictor|f0$|voice conversion|voice "
-      "changer|变声|no_grad|inference_mode|dataloader|spectrogram";
-  const std::string& log = view.incident().log_text;
-  return on_device(view) && !view.serving() && !view.has_job() && view.story().task != ToldTask::training &&
-         !(speech_word(log).empty() && any_word(log, "hubert|wav2vec|wavlm|voice|wav$").empty()) &&
-         any_word(log, kConverters).empty();
 }
 // A network over one graph.
 bool over_a_graph(const CaseView& view) { return on_device(view) && !view.serving() && unknown_program(view); }
@@ -109,15 +94,6 @@ constexpr Situation kSituations[] = {
        "leave long recordings out: max_duration: 16.7 (NeMo, beside the manifest), or slice them into shorter clips"},
       {"micro-batch", "half of batch_size (ESPnet: batch_bins)"},
       {"length-buckets", "batches by length: batch_type: numel or length (ESPnet), bucketing (NeMo)"}}},
-    {"features_of_recordings",
-     "features are taken by a trained network: outside of torch.no_grad() every layer keeps its inputs for a backward "
-     "pass that never comes, and a long recording takes more than all others",
-     features_by_a_script,
-     {{log, 0.9, kTakesFeatures}},
-     {{"no-grad", "with torch.no_grad(): around the network (or torch.inference_mode()); features to the host: .cpu()"},
-      {"sequence-length", "recordings in pieces of 10 to 30 s, their features joined"},
-      {"half-inference", "16 bits: model.half(), or torch.autocast around it"},
-      {"micro-batch", "one recording at a time: batch_size=1"}}},
     {"clips_of_a_voice",
      "features are taken from whole recordings: one of several minutes takes more than all others",
      voice_of_so_vits,
