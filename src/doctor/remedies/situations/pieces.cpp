@@ -54,8 +54,11 @@ bool takes_features(const CaseView& view) {
       "so-vits|sovits|so_vits|svc$|diff-svc|rvc|contentvec|bert-vits|vits/|f0_predictor|f0$|voice conversion|voice "
       "changer|变声|no_grad|inference_mode|spectrogram|colmap|sift|feature_extraction_|sentence-transformers|"
       "sentence_transformers|model.encode(|tensorflow|keras|epoch|train.py|backward()";
+  constexpr std::string_view kTrains = "train$|training|trains|finetun|fine-tun|训练|微调|学習|訓練";
+  const std::string log = without_words(view.incident().log_text,
+                                        "pre-trained|pretrained|pre-training|trained model|预训练|学習済み|訓練済み");
   return on_device(view) && !view.serving() && !view.has_job() && !view.foreign_framework() &&
-         view.story().task != ToldTask::training && !by_comfyui(view) && view.log_says(kOthers).empty();
+         any_word(log, kTrains).empty() && !by_comfyui(view) && view.log_says(kOthers).empty();
 }
 bool features_of_recordings(const CaseView& view) {
   return takes_features(view) && !any_word(view.incident().log_text, kSounds).empty();
