@@ -77,6 +77,32 @@ TEST(Engines, InsideAHarness) {
   expect_none_of(first_screen("lm_eval --model hf --batch_size auto: CUDA out of memory"), {"enforce_eager"});
 }
 
+TEST(Engines, HaveTheirOptionsInTheProgramsWords) {
+  const std::string lost =
+      "ValueError: The model's max seq len (16384) is larger than the maximum number of tokens that can be stored in "
+      "KV "
+      "cache (5200). Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the "
+      "engine.\n";
+  expect_on(first_screen(lost + "This is lm_eval --model vllm with a 14B model."),
+            "max_model_len=5200 in --model_args");
+  expect_on(first_screen(lost + "This is swift infer with its vllm backend."), "--vllm_max_model_len 5200");
+  expect_on(first_screen(lost + "This is LLaMA-Factory, infer_backend vllm."), "vllm_maxlen: 5200");
+  expect_on(first_screen(lost + "This is vllm serve MODEL."), "--max-model-len 5200");
+}
+
+TEST(Engines, OfAChatOfATrainer) {
+  Request request;
+  request.gpus = 2;
+  const std::string text = first_screen(
+      "python src/cli_demo.py --model_name_or_path MODEL --template T --infer_backend vllm --vllm_maxlen 2048\n"
+      "ValueError: The model's max seq len (2048) is larger than the maximum number of tokens that can be stored in KV "
+      "cache (300). Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the "
+      "engine.",
+      request);
+  expect_on(text, "vllm_gpu_util");
+  expect_none_of(text, {"per_device_train_batch_size", "gradient_checkpointing"});
+}
+
 TEST(States, BeyondEveryDevice) {
   Request request;
   request.gpu = "a100-80gb";
@@ -87,6 +113,8 @@ TEST(States, BeyondEveryDevice) {
   expect_on(text, "2 weights and states on the host");
   const std::string second = first_screen("DeepSpeed zero2, all weights of a 13B LLaMA on 8 GPUs: CUDA out of memory");
   expect_on(second, "\"offload_optimizer\"");
+  expect_on(first_screen("DeepSpeed zero1, all weights of a 7B Qwen on 4 GPUs, batch size 1: CUDA out of memory"),
+            "\"offload_optimizer\"");
 }
 
 TEST(Children, EndedByTheirNegativeSignal) {
@@ -116,6 +144,14 @@ TEST(Videos, GoThroughInPieces) {
                  {"1 fewer frames at once"});
   expect_none_of(first_screen("Training of a video classifier, batch size 8: CUDA out of memory"),
                  {"1 fewer frames at once"});
+}
+
+TEST(Rows, WithImagesAreLongByTheirPixels) {
+  for (const char* post : {"SFTTrainer(model=model, data_collator=UnslothVisionDataCollator(model, tokenizer))\nThe "
+                           "training is out of memory at step 30 on a T4",
+                           "Finetuning of Llama-3.2-11B-Vision-Instruct with LoRA on 24 GB: CUDA out of memory",
+                           "LLaMA-Factory sft of Qwen2-VL-7B with lora on a 4090: CUDA out of memory"})
+    expect_on(first_screen(post), "1 smaller images");
 }
 
 TEST(Devices, ASmallOneAndTheSmallestBatch) {

@@ -53,6 +53,37 @@ void name_shards(const CaseView& view, Findings& findings) {
   }
 }
 
+// vLLM's options as programs that start it as a library pass them on.
+void spell_for_an_inner_engine(const CaseView& view, Findings& findings) {
+  constexpr Spelling kOfHarnesses[] = {
+      {"--max-model-len ", "max_model_len="},   {"--gpu-memory-utilization ", "gpu_memory_utilization="},
+      {"--max-num-seqs ", "max_num_seqs="},     {"--max-num-batched-tokens ", "max_num_batched_tokens="},
+      {"--kv-cache-dtype ", "kv_cache_dtype="}, {"--tensor-parallel-size ", "tensor_parallel_size="},
+      {"--enforce-eager", "enforce_eager=True"}};
+  constexpr Spelling kOfSwift[] = {{"--max-model-len ", "--vllm_max_model_len "},
+                                   {"--gpu-memory-utilization ", "--vllm_gpu_memory_utilization "},
+                                   {"--max-num-seqs ", "--vllm_max_num_seqs "},
+                                   {"--tensor-parallel-size ", "--vllm_tensor_parallel_size "},
+                                   {"--enforce-eager", "--vllm_enforce_eager true"}};
+  constexpr Spelling kOfLlamaFactory[] = {{"--max-model-len ", "vllm_maxlen: "},
+                                          {"--gpu-memory-utilization ", "vllm_gpu_util: "},
+                                          {"--enforce-eager", "vllm_enforce_eager: true"}};
+  if (view.job().system != System::vllm || view.has_job()) return;
+  const bool harness = !view.log_says("lm_eval|lm-eval|lm-evaluation-harness").empty();
+  const bool swift = !view.log_says("swift infer|swift deploy|swift eval|ms-swift").empty();
+  const bool factory = !view.log_says("llamafactory|llama-factory|llama factory|vllm_maxlen|vllm_gpu_util").empty();
+  for (Remedy& remedy : findings.remedies) {
+    if (harness) {
+      const std::string set = spelt(remedy.set, kOfHarnesses);
+      if (set != remedy.set) replace_set(remedy, set + " in --model_args");
+    } else if (swift) {
+      replace_set(remedy, spelt(remedy.set, kOfSwift));
+    } else if (factory) {
+      replace_set(remedy, spelt(remedy.set, kOfLlamaFactory));
+    }
+  }
+}
+
 // What a command line of Windows calls "export".
 void spell_for_windows(const CaseView& view, Findings& findings) {
   constexpr std::string_view kExport = "export ";
@@ -68,7 +99,7 @@ void name_the_inputs(const CaseView& view, Findings& findings) {
       "point cloud|pointcloud|point-cloud|superpoint|lidar|pointnet|point_cloud|pointtransformer|point "
       "transformer|pointconv|点云|点群";
   const bool points = !any_word(view.incident().log_text, kPoints).empty();
-  constexpr std::string_view kAnyInput = "a smaller input: image size, number of frames, length";
+  constexpr std::string_view kAnyInput = "a smaller input: image size, length, a video in chunks";
   const bool texts = names_texts(view) && !speaks_of_images(view);
   for (Remedy& remedy : findings.remedies) {
     if (remedy.name == "input-size" && texts && remedy.set.starts_with(kAnyInput)) {
@@ -272,6 +303,7 @@ void respell(const CaseView& view, Findings& findings) {
   leave_out_what_is_in_force(view, findings);
   name_shards(view, findings);
   spell_for_the_trainer(view, findings);
+  spell_for_an_inner_engine(view, findings);
   name_the_batch_option(view, findings);
   name_the_inputs(view, findings);
   name_the_workers(view, findings);

@@ -82,7 +82,8 @@ bool speaks_of_images(const CaseView& view) {
   constexpr std::string_view kImages =
       "image|picture|photo|pixel|resolution|video|720p|1080p|crop|conv2d|conv3d|unet|resnet|yolo|segmentation|"
       "detectron|"
-      "mmdet|mmseg|vision|-vl|llava|internvl|minicpm-v|vlm$|multimodal|imgsz|img_size|voxel|point "
+      "mmdet|mmseg|vision|unslothvision|fastvision|automodelforvision|automodelforimage|process_vision|-vl|llava|"
+      "internvl|minicpm-v|vlm$|multimodal|imgsz|img_size|voxel|point "
       "cloud|图像|图片|图文|多模态|分辨率|视频|画像|動画|解像度";
   constexpr std::string_view kOthers =
       "docker image|container image|base image|segmentation fault|pytorch torchvision|torch torchvision|torchvision "

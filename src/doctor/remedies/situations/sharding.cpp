@@ -122,7 +122,7 @@ constexpr Situation kSituations[] = {
      all_weights_by_deepspeed,
      {{log, 0.84, "initialize_optimizer_states|_create_optimizer_states"},
       {log, 0.8, "stage_1_and_2.py|zero/stage2.py|zero/stage1.py"},
-      {log, 0.74, "zero-2|zero2|zero 2|stage 2|stage2|zero_stage 2"}},
+      {log, 0.74, "zero-2|zero2|zero 2|stage 2|stage2|zero_stage 2|zero-1|zero1|zero 1|stage 1|stage1|zero_stage 1"}},
      {{"shard", "\"zero_optimization\": {\"stage\": 3}"},
       {"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"}"},
       {"micro-batch"}}},
