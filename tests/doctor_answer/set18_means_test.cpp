@@ -63,6 +63,9 @@ TEST(Bases, InFewBitsWhereSixteenFillTheDevice) {
   expect_none_of(text, {"FITS yes"});
   expect_on(first_screen("LoRA finetuning of Qwen-14B on 2 x 3090 with LLaMA-Factory: CUDA out of memory"),
             "1 the base in 4 bits");
+  expect_on(first_screen("用 lora 微调 7B 模型，3090，batch_size 1 也显存溢出"), "1 the base in 4 bits");
+  expect_none_of(first_screen("LoRA finetuning of a 3B model on a 3090, batch size 16: CUDA out of memory"),
+                 {"1 the base in 4 bits"});
   expect_none_of(first_screen("QLoRA finetuning of Qwen-14B on a 3090: CUDA out of memory"), {"1 the base in 4 bits"});
 }
 

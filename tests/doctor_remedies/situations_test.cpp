@@ -65,6 +65,7 @@ std::vector<Case> possible_cases() {
   with(cuda_message(0.3, 0.1, 9, 0.2, 11), "openrlhf.cli.train_sft\n");
   cases.emplace_back().setup_text = "ollama\n";
   with(cuda_message(0.3, 0.1, 9, 0.2, 11), "lora\n");
+  with(cuda_message(0.3, 0.1, 9, 0.2, 11), "hubert\n");
   with(cuda_message(0.3, 0.1, 9, 0.2, 11), "sdxl\n");
   with(cuda_message(0.3, 0.1, 9, 0.2, 11), "flux.1\n");
   with(cuda_message(0.3, 0.1, 9, 0.2, 11), "llama_model_loader private_gpt\n");

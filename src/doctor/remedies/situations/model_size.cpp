@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "doctor/remedies/figures.h"
+#include "doctor/remedies/log_batch.h"
 #include "doctor/remedies/log_job.h"
 #include "doctor/remedies/model_words.h"
 #include "doctor/remedies/own_words.h"
@@ -217,14 +218,15 @@ std::optional<ModelWords> base_of(const CaseView& view) {
   return ModelWords{static_cast<double>(view.shape()->parameters), "the base", 16};
 }
 Evidence base_fills_the_device(const CaseView& view) {
-  constexpr double kMostOfADevice = 0.65;
+  constexpr double kMostOfADevice = 0.65, kBesideOneRow = 0.4;
   const std::optional<Gpu> named = gpu_in_words(view.incident().log_text, true);
   std::optional<double> device = device_bytes(view);
   if (!device && named) device = static_cast<double>(named->memory_bytes);
   const std::optional<ModelWords> model = base_of(view);
   if (!device || !model || model->bits != 16) return {};
   const double bytes = model->parameters * 2;
-  if (bytes < kMostOfADevice * *device) return {};
+  const bool one_row = smallest_batch_failed(view.incident().log_text);
+  if (bytes < (one_row ? kBesideOneRow : kMostOfADevice) * *device) return {};
   return {0.86, fmt::format("{}: {:.1f} GiB in 16 bits, on {}", model->written, bytes / kGib,
                             figure(static_cast<int64_t>(*device)))};
 }
