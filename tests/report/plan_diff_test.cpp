@@ -111,9 +111,9 @@ TEST_F(PlanDiffTest, APlanDiffersFromItselfInNothing) {
 }
 
 TEST_F(PlanDiffTest, TheTableFitsATerminalAndTheJsonHasItsFields) {
-  const Plan large = planned(int64_t{1} << 40);
+  const Plan large = planned(int64_t{1} << 40), mixed = planned(int64_t{1} << 40, "bf16-mixed");
   const PlanDiff diff = plan_diff(write("a.json", plan_json(large)),
-                                  write("b.json", plan_json(planned(large.minimum_bytes, "bf16-mixed"))));
+                                  write("b.json", plan_json(planned(mixed.minimum_bytes, "bf16-mixed"))));
   std::istringstream text(diff_text(diff));
   for (std::string line; std::getline(text, line);) EXPECT_LE(line.size(), 80u) << line;
   EXPECT_THAT(diff_text(diff), testing::HasSubstr("bf16-mixed           A  off"));
