@@ -80,6 +80,18 @@ def check_experts(program, shim, folder, data):
     check('gradient norms of experts agree', near(values(gpu, 'grad_norm'), values(cpu, 'grad_norm'), 1e-3))
 
 
+def check_loss_scale(program, shim, folder, model, data):
+    """Steps overflow and are skipped until the scale is small enough, with and without clipping; gradients have the scale taken back."""
+    for name, more in (('clipped', []), ('unclipped', ['--max-grad-norm', 0])):
+        cpu, gpu = (os.path.join(folder, f'scale-{name}-{place}') for place in ('cpu', 'gpu'))
+        scaled = ['--precision', '16-mixed', '--fp16-initial-scale-power', 24, '--optim', 'sgd', '--max-steps', 12, *more]
+        done = [train(binary, where, model, data, out, *scaled) for binary, where, out in ((program, CPU, cpu), (shim, GPU, gpu))]
+        check(f'{name}: 16-mixed trains', done == [0, 0], done)
+        check(f'{name}: steps that overflow are skipped', True in values(cpu, 'skipped') and values(gpu, 'skipped') == values(cpu, 'skipped'),
+              values(gpu, 'skipped'))
+        check(f'{name}: losses agree', near(values(gpu, 'loss'), values(cpu, 'loss'), 2e-3), f"{values(gpu, 'loss')} {values(cpu, 'loss')}")
+
+
 def lies_in_memory(directory):
     kind = subprocess.run(['stat', '-f', '-c', '%T', directory], capture_output=True, text=True, check=True).stdout.strip()
     return kind in ('tmpfs', 'ramfs')
@@ -220,6 +232,7 @@ def main():
             out.writelines(json.dumps(row) + '\n' for row in ROWS)
         model = make_model(program, folder, CONFIG)
         check_experts(program, shim, folder, data)
+        check_loss_scale(program, shim, folder, model, data)
 
         cpu, gpu, resumed = (os.path.join(folder, name) for name in ('cpu', 'gpu', 'resumed'))
         check('the CPU trains', train(program, CPU, model, data, cpu, '--max-steps', 3) == 0)

@@ -33,6 +33,16 @@ TEST(CudaClipCoefficient, AgreesWithTheReference) {
                           {}, {0, 0});
 }
 
+TEST(CudaClipCoefficient, TakesTheLossScaleBack) {
+  for (double limit : {0.0, 1.0, 50.0})
+    for (double squares : {0.0, 4.0, 1e12, static_cast<double>(INFINITY), static_cast<double>(NAN)}) {
+      Tensor scalars = hyper(kMaxGradNorm, limit);
+      scalars.set(kUnscale, 1.0 / 1024);
+      expect_cuda_matches("clip_coefficient", {Tensor::filled(DType::f64, {1}, squares), scalars},
+                          {{"scaled", int64_t{1}}}, {0, 1e-6});
+    }
+}
+
 TEST(CudaLossScale, IsTheHostsNumber) { expect_cuda_matches("loss_scale", {hyper(kLossScale, 0.125)}, {}, {0, 0}); }
 
 }  // namespace

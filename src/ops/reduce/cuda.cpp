@@ -17,10 +17,10 @@ std::unique_ptr<CudaKernel> make_squares(const KernelSpec& spec, const CudaConte
       });
 }
 
-std::unique_ptr<CudaKernel> make_clip(const KernelSpec&, const CudaContext&) {
-  return cuda_kernel_of([](const KernelCall& call, CudaStream stream) {
-    cuda::launch_clip_coefficient(call.inputs[0].as<double>(), call.inputs[1].as<float>(), call.outputs[0].as<float>(),
-                                  stream);
+std::unique_ptr<CudaKernel> make_clip(const KernelSpec& spec, const CudaContext&) {
+  return cuda_kernel_of([scaled = spec.attrs.integer("scaled") != 0](const KernelCall& call, CudaStream stream) {
+    cuda::launch_clip_coefficient(call.inputs[0].as<double>(), call.inputs[1].as<float>(), scaled,
+                                  call.outputs[0].as<float>(), stream);
   });
 }
 

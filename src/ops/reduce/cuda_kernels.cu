@@ -47,11 +47,14 @@ __global__ void join_squares(const double* sums, int64_t chunks, SquaresTotal to
   if (threadIdx.x == 0) total.take(sum);
 }
 
-__global__ void clip_coefficient(const double* squares, const float* hyper, float* y) {
-  const float most = hyper[kMaxGradNorm], norm = static_cast<float>(sqrt(*squares));
+// `scaled`: the gradients are those of a scaled loss; without clipping, too, a norm that is not finite gives NaN.
+__global__ void clip_coefficient(const double* squares, const float* hyper, bool scaled, float* y) {
+  const float most = hyper[kMaxGradNorm], unscale = scaled ? hyper[kUnscale] : 1.0f;
+  const float norm = static_cast<float>(sqrt(*squares)) * unscale;
   const bool finite = fabsf(norm) <= 3.402823466e38f;
   const float coefficient = finite ? most / (norm + 1e-6f) : __uint_as_float(0x7fc00000u);
-  *y = most == 0.0f || coefficient > 1.0f ? 1.0f : coefficient;
+  const bool whole = most == 0.0f && (finite || !scaled);
+  *y = whole || coefficient > 1.0f ? unscale : coefficient * unscale;
 }
 
 __global__ void loss_scale(const float* hyper, float* y) { *y = hyper[kLossScale]; }
@@ -68,8 +71,8 @@ void launch_sum_squares(const float* x, int64_t count, double* sums, bool first,
   launch(join_squares, grid, stream, sums, cuda_sum_chunks(count), total);
 }
 
-void launch_clip_coefficient(const double* squares, const float* hyper, float* y, CudaStream stream) {
-  launch(clip_coefficient, Grid{1, 1, 1, 1, 0}, stream, squares, hyper, y);
+void launch_clip_coefficient(const double* squares, const float* hyper, bool scaled, float* y, CudaStream stream) {
+  launch(clip_coefficient, Grid{1, 1, 1, 1, 0}, stream, squares, hyper, scaled, y);
 }
 
 void launch_loss_scale(const float* hyper, float* y, CudaStream stream) {

@@ -9,7 +9,7 @@ namespace headroom::cuda {
 void launch_sum_squares(const float* x, int64_t count, double* sums, bool first, double* acc, CudaStream stream);
 
 // y = 1 if `hyper` has no limit, else min(1, limit / (norm + 1e-6)); NaN when the norm is not finite.
-void launch_clip_coefficient(const double* squares, const float* hyper, float* y, CudaStream stream);
+void launch_clip_coefficient(const double* squares, const float* hyper, bool scaled, float* y, CudaStream stream);
 
 // y = the loss scale of `hyper`.
 void launch_loss_scale(const float* hyper, float* y, CudaStream stream);
