@@ -81,8 +81,9 @@ int64_t file_tables(const ModelFiles& model) {
 }
 
 // Planning's memory: for each node of the forward pass the graphs of the largest candidate, before and after its
-// passes, and their lifetimes; and what does not depend on the model. A sequence in eight parts is the largest; lower
-// tiers add copies, and more candidates. Measured on models of 2 to 80 layers (docs/process_memory.md).
+// passes, and their lifetimes; more for each product with adapters; and what does not depend on the model. A sequence
+// in eight parts is the largest; lower tiers add copies, and more candidates. Measured on models of 2 to 80 layers
+// (docs/process_memory.md).
 struct PlanningBytes {
   int64_t node, adapters, fixed;
 };
@@ -138,9 +139,15 @@ int64_t template_bytes(const ModelFiles& model) {
   return kTemplateFactor * std::min(kChatTemplateBytes, template_file_bytes(model));
 }
 
+// The bytes of the process in host memory.
+template <typename Request>
+auto& host_bytes(Request& request) {
+  return request.facts.is_cpu() ? request.process : request.host_process;
+}
+
 // The process while it holds so many further bytes, before a kernel has run.
 int64_t before_arena(const PlanRequest& request, int64_t bytes) {
-  const ProcessBytes& there = request.facts.is_cpu() ? request.process : request.host_process;
+  const ProcessBytes& there = host_bytes(request);
   const int64_t process = kPrepareCodeBytes + request.facts.threads * kPrepareThreadBytes + there.planner + there.gpu +
                           there.caller + bytes;
   return process + align_up(process / kPageTableRatio, 4096);
@@ -169,7 +176,7 @@ void book_prompt(PlanRequest& request, const ModelFiles& model, int64_t text_byt
 }
 
 void book_server(PlanRequest& request, const ModelFiles& model, int64_t programs, int64_t bytes, bool slots) {
-  ProcessBytes& there = request.facts.is_cpu() ? request.process : request.host_process;
+  ProcessBytes& there = host_bytes(request);
   there.server = align_up(bytes, 4096);
   const int64_t adapters = slots || weights_are(request, WeightForm::adapted) ? kServingAdapterBytes : 0;
   there.planner = align_up(programs * model.spec.layers * (kServingLayerBytes + adapters), 4096);
@@ -244,8 +251,8 @@ int64_t copy_tables(const ModelSpec& spec, const PlanRequest& request) {
 // Planning comes before the data is prepared. The tables of its plan are made while the graphs of one candidate exist,
 // which is smaller than the largest.
 void book_planning(PlanRequest& request) {
-  const int64_t tables = request.facts.is_cpu() ? request.process.planner : request.host_process.planner;
-  request.prepare.least = std::max(request.prepare.least, before_arena(request, planning_bytes(request) - tables));
+  const int64_t beyond_tables = planning_bytes(request) - host_bytes(request).planner;
+  request.prepare.least = std::max(request.prepare.least, before_arena(request, beyond_tables));
   request.prepare.most = std::max(request.prepare.most, request.prepare.least);
 }
 
@@ -288,7 +295,7 @@ void book_process(PlanRequest& request, const ProcessBytes& process) {
 }
 
 void book_prefills(PlanRequest& request, const ModelFiles& model, int64_t further) {
-  ProcessBytes& there = request.facts.is_cpu() ? request.process : request.host_process;
+  ProcessBytes& there = host_bytes(request);
   const int64_t tables = there.planner;
   book_programs(kFurtherPrefill, further, model.spec.layers, request, there);
   request.prepare.least += there.planner - tables;  // the plan exists before the arena does

@@ -41,21 +41,13 @@ class ShimRun(RandomRun):
 
     def trained(self, binary, out, *more):
         """Losses of a run."""
-        done = self.run_program(binary, "train", "--output-dir", f"{self.directory}/{out}", "--max-steps", str(self.steps), *self.common(),
-                                *self.schedule, *more)
+        done = self.call("train", "--output-dir", f"{self.directory}/{out}", "--max-steps", str(self.steps), *self.common(), *self.schedule,
+                         *more, program=binary)
         if done.returncode == 2:
             raise Refused(done.stderr.strip().splitlines()[0])
         if done.returncode != 0:
             raise Violation(f"{out}: exit {done.returncode}: {done.stderr.strip()[-500:]}")
-        rows = [json.loads(line) for line in Path(f"{self.directory}/{out}/metrics.jsonl").read_text().splitlines()]
-        return [row["loss"] for row in rows if "loss" in row]
-
-    def run_program(self, binary, *arguments):
-        self.binary, kept = binary, self.binary
-        try:
-            return self.call(*arguments)
-        finally:
-            self.binary = kept
+        return self.losses(out)
 
     def on_device(self, out, budget):
         losses = self.trained(self.shim, out, *GPU, "--memory", str(budget), "--host-memory", str(self.host))
@@ -66,7 +58,7 @@ class ShimRun(RandomRun):
         return losses
 
     def planned(self):
-        done = self.run_program(self.shim, "plan", "--json", *GPU, "--memory", str(PLENTY), "--host-memory", str(self.host), *self.common())
+        done = self.call("plan", "--json", *GPU, "--memory", str(PLENTY), "--host-memory", str(self.host), *self.common(), program=self.shim)
         if done.returncode == 2:
             raise Refused(done.stderr.strip().splitlines()[0])
         if done.returncode != 0:
@@ -83,9 +75,7 @@ class ShimRun(RandomRun):
         """Returns a description of the run. Throws Violation or Refused."""
         if work_of(self.config, self.options) > MOST_WORK:
             raise Refused("too large for the shim")
-        made = self.call("init", "--config", f"{self.directory}/config.json", "--tokenizer", "bytes", "--output-dir", f"{self.directory}/model")
-        if made.returncode != 0:
-            raise Violation(f"init: exit {made.returncode}: {made.stderr.strip()}")
+        self.make_model()
         plan = self.planned()
         least, plenty = plan["minimum_bytes"], plan["peak_bytes"]
         budget = self.draw.choice((least, self.draw.randint(least, max(least, plenty)), PLENTY))

@@ -104,9 +104,7 @@ class InferenceRun(RandomRun):
 
     def run(self):
         """Returns a description of the run. Throws Violation or Refused."""
-        made = self.call("init", "--config", f"{self.directory}/config.json", "--tokenizer", "bytes", "--output-dir", f"{self.directory}/model")
-        if made.returncode != 0:
-            raise Violation(f"init: exit {made.returncode}: {made.stderr.strip()}")
+        self.make_model()
         more = [*self.adapter(), "--threads", "1"]
         least = self.least(*more)
         if self.infer(least - 1, *more)[0] != 3:

@@ -100,11 +100,8 @@ class PrepareRun(RandomRun):
             self.options += ["--packing" if family == "llama" and draw.random() < 0.6 else "--group-by-length", "true"]
         self.steps, self.schedule = 1, []
 
-    def make_model(self):
-        source = "bytes" if self.tokenizer == "bytes" else f"{TOKENIZERS}/{self.tokenizer}/tokenizer.json"
-        made = self.call("init", "--config", f"{self.directory}/config.json", "--tokenizer", source, "--output-dir", f"{self.directory}/model")
-        if made.returncode != 0:
-            raise Violation(f"init: exit {made.returncode}: {made.stderr.strip()}")
+    def make_model_and_template(self):
+        self.make_model(tokenizer="bytes" if self.tokenizer == "bytes" else f"{TOKENIZERS}/{self.tokenizer}/tokenizer.json")
         if self.kind == "chats":
             Path(f"{self.directory}/model/chat_template.jinja").write_text(TEMPLATE)
 
@@ -134,7 +131,7 @@ class PrepareRun(RandomRun):
             raise Violation(f"evaluate at its least budget {least[1]}: peak {peak}")
 
     def run(self):
-        self.make_model()
+        self.make_model_and_template()
         plan = self.plan(PLENTY)
         budget = plan["minimum_bytes"] + self.draw.choice((0, 0, 1 << 20))
         what = f"{self.tokenizer}, {self.kind} up to {self.longest} bytes, budget {budget}, {' '.join(self.options)}"

@@ -167,8 +167,8 @@ class RandomRun:
         Path(f"{directory}/config.json").write_text(json.dumps(self.config))
         self.steps, self.schedule = draw_schedule(self.draw, self.data)
 
-    def call(self, *arguments):
-        return subprocess.run([self.binary, *arguments], capture_output=True, text=True, timeout=7200, check=False)
+    def call(self, *arguments, program=None):
+        return subprocess.run([program or self.binary, *arguments], capture_output=True, text=True, timeout=7200, check=False)
 
     def common(self):
         return ["--model", f"{self.directory}/model", "--data", self.data, *self.options]
@@ -193,8 +193,8 @@ class RandomRun:
             raise Refused(text.strip().splitlines()[0])
         return code, text, peak
 
-    def rows(self):
-        return [json.loads(line) for line in Path(f"{self.directory}/out/metrics.jsonl").read_text().splitlines()]
+    def rows(self, out="out"):
+        return [json.loads(line) for line in Path(f"{self.directory}/{out}/metrics.jsonl").read_text().splitlines()]
 
     def hold(self, budget, steps, *more):
         """Trains up to `steps` and checks the guarantees."""
@@ -230,8 +230,8 @@ class RandomRun:
         if kind != "below":
             self.hold(budget, self.steps + self.draw.randint(1, 2), "--resume-from-checkpoint", "true")
 
-    def losses(self):
-        return [row["loss"] for row in self.rows() if "loss" in row]
+    def losses(self, out="out"):
+        return [row["loss"] for row in self.rows(out) if "loss" in row]
 
     def check_losses(self, plenty):
         """With fixed arithmetic the losses do not depend on the budget, bit for bit."""
@@ -241,12 +241,15 @@ class RandomRun:
         if losses != self.losses():
             raise Violation(f"losses depend on the budget: {losses} and {self.losses()}")
 
-    def run(self):
-        """Returns a description of the run. Throws Violation or Refused."""
-        made = self.call("init", "--config", f"{self.directory}/config.json", "--tokenizer", "bytes", "--output-dir", f"{self.directory}/model",
-                         "--dtype", self.draw.choice(("float32", "float32", "bfloat16")))
+    def make_model(self, *more, tokenizer="bytes"):
+        made = self.call("init", "--config", f"{self.directory}/config.json", "--tokenizer", tokenizer, "--output-dir",
+                         f"{self.directory}/model", *more)
         if made.returncode != 0:
             raise Violation(f"init: exit {made.returncode}: {made.stderr.strip()}")
+
+    def run(self):
+        """Returns a description of the run. Throws Violation or Refused."""
+        self.make_model("--dtype", self.draw.choice(("float32", "float32", "bfloat16")))
         plan = self.plan(PLENTY)
         if not plan["feasible"]:
             raise Violation("infeasible with plenty")

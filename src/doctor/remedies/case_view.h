@@ -35,6 +35,8 @@ class CaseView {
   // configurations. Empty when none is. `words` are literals: they outlive the view.
   std::string_view log_says(std::string_view words) const;
   std::string_view setup_says(std::string_view words) const;
+  // Whether one of the two does.
+  bool says(std::string_view words) const { return !log_says(words).empty() || !setup_says(words).empty(); }
   // Whether the message or the system is one of PyTorch's caching allocator on a device.
   bool caching_allocator() const;
   // The message's framework; when a CUDA library reports the error, the framework that the log shows around it.

@@ -72,7 +72,7 @@ std::string_view beside_a_loader(const CaseView& view) {
 }
 FactShown shown_pinned(const CaseView& view) {
   constexpr std::string_view kPins = "pin_memory|pin-memory|pinned|cudahostalloc|cudamallochost|hostalloc|host_malloc";
-  if (view.has_job() || !view.log_says(kPins).empty() || !view.setup_says(kPins).empty()) return open_fact();
+  if (view.has_job() || view.says(kPins)) return open_fact();
   return denied_fact("nothing shows that batches are pinned");
 }
 FactShown shown_loader(const CaseView& view) {

@@ -134,13 +134,11 @@ System marked_system(const std::string& log) {
 }  // namespace
 
 System system_of_log(const std::string& whole) {
-  System marked = marked_system(whole);
   constexpr std::string_view kServers = "vllm|sglang|lmdeploy|llama.cpp|ollama|tgi$|text-generation-inference";
   const std::string_view first = any_word(whole, kServers);
   const bool compares = !first.empty() && !any_word(without_words(whole, first), kServers).empty();
   const std::string log = compares ? without_what_goes_well(whole) : whole;
-  if (compares) marked = marked_system(log);
-  if (marked != System::unknown) return marked;
+  if (const System marked = marked_system(log); marked != System::unknown) return marked;
   // The bare name, where nothing trains: a training may have a server for its rollouts.
   // Adapters are served too.
   if (!any_word(log, kStrictTraining).empty()) return System::unknown;

@@ -137,9 +137,7 @@ constexpr Trainer kTrainers[] = {
 };
 
 const Trainer* trainer_of(const CaseView& view) {
-  const auto says = [&](std::string_view words) {
-    return !words.empty() && !(view.log_says(words).empty() && view.setup_says(words).empty());
-  };
+  const auto says = [&](std::string_view words) { return !words.empty() && view.says(words); };
   for (const Trainer& trainer : kTrainers)
     if (says(trainer.words) && !says(trainer.except)) return &trainer;
   return nullptr;
@@ -227,7 +225,7 @@ void spell_for_the_trainer(const CaseView& view, Findings& findings) {
     if (found) {
       remedy.set = with_values(remedy, found->set);
       remedy.settings.clear();
-    } else if (!found) {
+    } else {
       say_in_words(view, remedy);
     }
   }

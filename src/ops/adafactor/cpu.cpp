@@ -24,7 +24,7 @@ struct Call {
       : hyper(call.inputs[plan.hyper].as<float>()),
         factor(call.inputs[plan.factor()].as<float>()[0]),
         key(step_key(hyper, plan.tensor)),
-        copy(call.outputs.size() > plan.copy ? &call.outputs[plan.copy] : nullptr) {}
+        copy(narrow_copy_of(call, plan.copy)) {}
 };
 
 // The factor on the updates, from the sums of squares of the updates and of the weight, each over `count` elements.

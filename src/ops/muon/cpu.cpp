@@ -46,7 +46,7 @@ class MuonKernel final : public CpuKernel {
 
   void run(const KernelCall& call) const override {
     const float clip = call.inputs[MuonInputs::clip].as<float>()[0];
-    const TensorView* const copy = call.outputs.size() > MuonOutputs::copy ? &call.outputs[MuonOutputs::copy] : nullptr;
+    const TensorView* const copy = narrow_copy_of(call, MuonOutputs::copy);
     // If the gradient norm is not finite, the step is skipped.
     if (!std::isfinite(clip)) return refresh_copy(call.outputs[MuonOutputs::weight], copy);
     const float* const hyper = call.inputs[MuonInputs::hyper].as<float>();

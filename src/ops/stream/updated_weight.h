@@ -22,6 +22,11 @@ struct UpdatedWeight {
   int64_t first = 0;          // index of the first element in the whole weight, as draws are keyed by it
 };
 
+// The copy of the weight that an update writes as output `index`; null if it has no such output.
+inline const TensorView* narrow_copy_of(const KernelCall& call, size_t index) {
+  return call.outputs.size() > index ? &call.outputs[index] : nullptr;
+}
+
 // `copy` is null if the call has none.
 inline UpdatedWeight updated_weight(const TensorView& weight, const TensorView* copy, int64_t first = 0) {
   if (weight.dtype != DType::f32) return {nullptr, weight.data, nullptr, weight.dtype, first};

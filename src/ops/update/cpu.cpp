@@ -40,7 +40,7 @@ struct Call {
       : scalars(call.inputs[plan.hyper].as<float>()),
         clip(static_cast<double>(call.inputs[plan.clip()].as<float>()[0])),
         key(step_key(scalars, plan.tensor)),
-        copy(call.outputs.size() > plan.copy ? &call.outputs[plan.copy] : nullptr) {}
+        copy(narrow_copy_of(call, plan.copy)) {}
   // If the gradient norm is not finite, the factor is NaN and the step is skipped.
   bool usable() const { return std::isfinite(clip); }
 };

@@ -62,7 +62,7 @@ constexpr Situation kSituations[] = {
 
 bool by_comfyui(const CaseView& view) {
   constexpr std::string_view kOthers = "invokeai|a1111|automatic1111|stable-diffusion-webui|fooocus|swarmui|sd-webui";
-  return (!view.log_says(kComfyUi).empty() || !view.setup_says(kComfyUi).empty()) && view.log_says(kOthers).empty();
+  return view.says(kComfyUi) && view.log_says(kOthers).empty();
 }
 
 std::span<const Situation> comfyui_situations() { return kSituations; }

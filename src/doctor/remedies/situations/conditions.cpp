@@ -75,7 +75,7 @@ bool speaks_of_diffusion(const CaseView& view) {
       "1.5|dreambooth|cogvideo|hunyuanvideo|wan2.|flux.1|flux-dev|ltx-video|automatic1111|auto1111|a1111|tiled "
       "diffusion|tiled vae|multidiffusion|text2image|lowvram|"
       "medvram|fooocus|novram";
-  return !view.log_says(kWords).empty() || !view.setup_says(kWords).empty();
+  return view.says(kWords);
 }
 
 bool speaks_of_images(const CaseView& view) {

@@ -21,17 +21,13 @@ constexpr std::string_view kTrainingScripts =
     "fine-tune stable diffusion|fine-tuning stable diffusion|finetune stable diffusion|finetuning stable diffusion|"
     "finetune sdxl|fine-tune sdxl|fine-tuning sdxl|finetuning sdxl";
 
-bool says(const CaseView& view, std::string_view words) {
-  return !view.log_says(words).empty() || !view.setup_says(words).empty();
-}
-
 bool any_pool_device(const CaseView& view) { return view.pool() == Pool::device; }
 // A folder in a path names an interface that does not run: the script that trains does.
 bool of_an_interface(const CaseView& view) {
-  return any_pool_device(view) && !says(view, kKohyaScripts) && !by_comfyui(view);
+  return any_pool_device(view) && !view.says(kKohyaScripts) && !by_comfyui(view);
 }
 bool going_backward(const CaseView& view) { return view.phase("backward") || view.phase("optimizer"); }
-bool trained_by_diffusers(const CaseView& view) { return on_device(view) && !says(view, kKohyaScripts); }
+bool trained_by_diffusers(const CaseView& view) { return on_device(view) && !view.says(kKohyaScripts); }
 // It is fine-tuned, by any script.
 bool tuned(const CaseView& view) {
   const Story& story = view.story();
@@ -52,13 +48,13 @@ bool sampling(const CaseView& view) {
                       view.message()->frames.empty() && !speaks_of_diffusion(view);
   if (trains) return false;
   return any_pool_device(view) && view.reinforcement_library().empty() && !going_backward(view) &&
-         !says(view, kKohyaScripts) && !says(view, kTrainingScripts) && !tuned(view);
+         !view.says(kKohyaScripts) && !view.says(kTrainingScripts) && !tuned(view);
 }
 bool sampling_by_code(const CaseView& view) {
   return sampling(view) && !by_comfyui(view) &&
-         !says(view,
-               "comfyui|diffusion webui|diffusion web ui|sd webui|sd-webui|sd web "
-               "ui|stable-diffusion-webui|a1111|automatic1111|invokeai|fooocus|swarmui|sdnext|ldm_patched|k_diffusion");
+         !view.says(
+             "comfyui|diffusion webui|diffusion web ui|sd webui|sd-webui|sd web "
+             "ui|stable-diffusion-webui|a1111|automatic1111|invokeai|fooocus|swarmui|sdnext|ldm_patched|k_diffusion");
 }
 bool sampling_elsewhere(const CaseView& view) { return sampling(view) && !by_comfyui(view); }
 bool sampling_images(const CaseView& view) { return sampling(view) && speaks_of_diffusion(view); }

@@ -71,7 +71,7 @@ bool only_speaks_of_tests(const CaseView& view) {
 }
 bool own_evaluation(const CaseView& view) {
   if (!view.log_says(kOpenNmt).empty() || !view.log_says(kWithoutGradients).empty()) return false;
-  if (!view.log_says(kHarnesses).empty() || !view.setup_says(kHarnesses).empty()) return false;
+  if (view.says(kHarnesses)) return false;
   if (only_speaks_of_tests(view)) return false;
   if (!view.log_says(kLibraries).empty() && view.message() && view.message()->frames.empty()) return false;
   if (!on_device(view) || view.serving() || with_a_trainer(view)) return false;
@@ -113,14 +113,13 @@ Evidence told_evaluation_of_a_trainer(const CaseView& view) {
 // A script that calls a model outside of a pipeline, and detaches what comes out: gradients are on.
 bool called_by_hand(const CaseView& view) {
   constexpr std::string_view kOff = "no_grad|inference_mode|set_grad_enabled|optimizer|backward()|trainer|.generate(";
-  return on_device(view) && !view.training() && !view.serving() && view.log_says(kOff).empty() &&
-         view.setup_says(kOff).empty();
+  return on_device(view) && !view.training() && !view.serving() && !view.says(kOff);
 }
 // The evaluation harness of language models; options as it spells them.
 constexpr std::string_view kHarness = "lm_eval|lm-eval|lm evaluation harness|lm-evaluation-harness";
 // Over vLLM it passes the settings of that.
 bool by_the_harness(const CaseView& view) {
-  const bool engine = !view.log_says("vllm").empty() || !view.setup_says("vllm").empty();
+  const bool engine = view.says("vllm");
   return view.pool() == Pool::device && !view.foreign_framework() && !engine;
 }
 bool generating(const CaseView& view) { return predicting_on_device(view) && !view.log_says("transformers/").empty(); }

@@ -100,9 +100,7 @@ Evidence context_of_several_slots(const CaseView& view) {
   if (asked <= 0 || made < 2 * asked || made % asked != 0) return {};
   return {0.95, fmt::format("n_ctx = {} in the log is {} times num_ctx {}", made, made / asked, asked)};
 }
-bool with_ollama(const CaseView& view) {
-  return !view.log_says("ollama|parameter num_ctx").empty() || !view.setup_says("ollama|parameter num_ctx").empty();
-}
+bool with_ollama(const CaseView& view) { return view.says("ollama|parameter num_ctx"); }
 
 // A bare status of a library, in a program that nothing identifies as using PyTorch.
 bool library_alone(const CaseView& view) {
@@ -185,24 +183,21 @@ bool only_reads_recordings(const CaseView& view) {
   return any_word(without_words(log, kElsewhere), kTrains).empty() && !any_word(log, kReads).empty();
 }
 bool of_batches_of_recordings(const CaseView& view) { return of_recordings(view) && !only_reads_recordings(view); }
-// A long recording of a program that reads it, by the post's words.
-Evidence a_long_recording(const CaseView& view) {
+Evidence one_request_of_recordings(const CaseView& view) {
   const MessageFigures& f = view.figures();
-  if (f.requested && f.capacity && *f.requested > *f.capacity * 9 / 10)
-    return {0.97, fmt::format("one request of {} on a device of {}, and {}", figure(*f.requested), figure(*f.capacity),
-                              quoted(speech_word(view.incident().log_text)))};
+  if (!f.requested || !f.capacity || *f.requested <= *f.capacity * 9 / 10) return {};
+  return {0.97, fmt::format("one request of {} on a device of {}, and {}", figure(*f.requested), figure(*f.capacity),
+                            quoted(speech_word(view.incident().log_text)))};
+}
+// A long recording of a program that reads it, by the message or the post's words.
+Evidence a_long_recording(const CaseView& view) {
+  if (const Evidence request = one_request_of_recordings(view); request.weight > 0) return request;
   if (!view.log_says("whisper|funasr|转写|转录|vad$").empty()) return {};  // these cut it by themselves
   const std::string_view length = view.log_says(
       "long audio|long recording|long file|long wav|hours of audio|hour of audio|hour audio|hour-long|hours)|hours "
       "long|"
       "长音频|长录音|小时的录音|小时的音频|小时音频|長い音声|長時間");
   return length.empty() ? Evidence{} : Evidence{0.88, quoted(length)};
-}
-Evidence one_request_of_recordings(const CaseView& view) {
-  const MessageFigures& f = view.figures();
-  if (!f.requested || !f.capacity || *f.requested <= *f.capacity * 9 / 10) return {};
-  return {0.97, fmt::format("one request of {} on a device of {}, and {}", figure(*f.requested), figure(*f.capacity),
-                            quoted(speech_word(view.incident().log_text)))};
 }
 
 // A part at a time, and it fails all the same: "batches of 10 inside a loop ... but i still get".

@@ -25,8 +25,8 @@ Evidence message_of_vllm(const CaseView&) { return {0.93, "the message is vLLM's
 
 // A harness or another evaluation that is told to compute by vLLM, by itself or as its server.
 bool harness_with_vllm(const CaseView& view) {
-  const bool harness = !view.log_says(kHarnesses).empty() || !view.setup_says(kHarnesses).empty();
-  const bool engine = !view.log_says("vllm").empty() || !view.setup_says("vllm").empty();
+  const bool harness = view.says(kHarnesses);
+  const bool engine = view.says("vllm");
   return view.pool() == Pool::device && view.framework() != "vllm" && view.reinforcement_library().empty() && harness &&
          engine && !cache_too_small(view);
 }

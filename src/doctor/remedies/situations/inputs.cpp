@@ -199,9 +199,7 @@ Evidence limit_in_vain(const CaseView& view) {
 }
 constexpr std::string_view kSwift = "swift sft|swift pt |swift rlhf|swift/cli/sft.py|swift/cli/rlhf.py|swift/llm/train",
                            kOneRowOfSwift = "--per_device_train_batch_size 1 |--per_device_train_batch_size 1\n";
-bool cut_by_swift(const CaseView& view) {
-  return !view.log_says("--max_length ").empty() || !view.setup_says("--max_length ").empty();
-}
+bool cut_by_swift(const CaseView& view) { return view.says("--max_length "); }
 bool swift_without_a_cut(const CaseView& view) { return training_on_device(view) && !cut_by_swift(view); }
 bool swift_with_a_cut(const CaseView& view) { return training_on_device(view) && cut_by_swift(view); }
 

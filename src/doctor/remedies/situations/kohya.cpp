@@ -7,19 +7,15 @@ namespace {
 
 using enum Sign::In;
 
-bool says(const CaseView& view, std::string_view words) {
-  return !view.log_says(words).empty() || !view.setup_says(words).empty();
-}
-
 enum class Model { sd1, sdxl, large };  // large: FLUX, SD3
 Model model_of(const CaseView& view) {
-  if (says(view, "flux_train|sd3_train|flux1|flux.1|flux-dev|networks.lora_flux|sd3.5|fluxgym")) return Model::large;
-  return says(view, "sdxl_train|sdxl|sd_xl|stable-diffusion-xl|illustrious|pony") ? Model::sdxl : Model::sd1;
+  if (view.says("flux_train|sd3_train|flux1|flux.1|flux-dev|networks.lora_flux|sd3.5|fluxgym")) return Model::large;
+  return view.says("sdxl_train|sdxl|sd_xl|stable-diffusion-xl|illustrious|pony") ? Model::sdxl : Model::sd1;
 }
 // Small added matrices, unless the script is one that trains the whole model.
 bool trains_all(const CaseView& view) {
-  return says(view, "train_db.py|fine_tune.py|sdxl_train.py|flux_train.py|sd3_train.py") &&
-         !says(view, "train_network.py|--network_module|network_module =");
+  return view.says("train_db.py|fine_tune.py|sdxl_train.py|flux_train.py|sd3_train.py") &&
+         !view.says("train_network.py|--network_module|network_module =");
 }
 bool adapters_of(const CaseView& view, Model model) {
   return on_device(view) && !trains_all(view) && model_of(view) == model;

@@ -27,7 +27,7 @@ std::optional<int64_t> context_in_log(const CaseView& view) {
 }
 
 Evidence long_context(const CaseView& view) {
-  if (!view.log_says("num_ctx").empty() || !view.setup_says("num_ctx").empty()) return {};  // stated, by Ollama's name
+  if (view.says("num_ctx")) return {};  // stated, by Ollama's name
   if (const std::optional<int64_t> context = context_in_log(view); context && *context >= kLongContext)
     return {0.92, fmt::format("n_ctx = {} in the log", *context)};
   if (view.has_job() && !view.job().serving.max_model_len && view.shape() && view.shape()->max_positions > kLongContext)

@@ -25,8 +25,7 @@ bool trains_texts(const CaseView& view) {
 bool without_flash(const CaseView& view) {
   // These never hold all scores.
   constexpr std::string_view kNever = "unsloth|torchtune|litgpt|lit-gpt|lit_gpt|megatron";
-  return trains_texts(view) && view.log_says(kNever).empty() && view.log_says(kFlash).empty() &&
-         view.setup_says(kFlash).empty();
+  return trains_texts(view) && view.log_says(kNever).empty() && !view.says(kFlash);
 }
 
 // The length that the post gives its rows, where scores of all tokens with all others are gigabytes.

@@ -28,9 +28,7 @@ bool alone(const CaseView& view) {
   return !several_devices_in_words(view.incident().log_text) && posted_shards(view.incident().log_text) <= 1 &&
          posted_shards(view.incident().setup_text) <= 1;
 }
-bool names_ollama(const CaseView& view) {
-  return !view.log_says("ollama").empty() || !view.setup_says("ollama").empty();
-}
+bool names_ollama(const CaseView& view) { return view.says("ollama"); }
 bool alone_with_ollama(const CaseView& view) { return alone(view) && names_ollama(view); }
 bool alone_without_ollama(const CaseView& view) { return alone(view) && !names_ollama(view); }
 // A message alone is assumed to be from a training; here the log or a job must say so.

@@ -59,8 +59,7 @@ constexpr std::string_view kForward =
     "net.forward|deploy.prototxt|classify.py|classification.bin|run inference|inference|predict(";
 constexpr std::string_view kSolves = "solver|train|iteration|snapshot";
 bool predicts_with_caffe(const CaseView& view) {
-  return view.framework() == "caffe" && !view.log_says(kForward).empty() && view.log_says(kSolves).empty() &&
-         view.setup_says(kSolves).empty();
+  return view.framework() == "caffe" && !view.log_says(kForward).empty() && !view.says(kSolves);
 }
 // One image at a time: batch and size stand in the configuration of a layer in Python, not in a data layer.
 constexpr std::string_view kFasterRcnn = "faster-rcnn|faster_rcnn|fast-rcnn|fast_rcnn|py-r-fcn|rfcn|tools/train_net.py";

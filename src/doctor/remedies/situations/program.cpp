@@ -80,9 +80,8 @@ Evidence summed_in_code(const CaseView& view) {
   return logged.weight > 0 ? logged : loss_summed_in(view.incident().setup_text, "configuration");
 }
 Evidence growing_or_summed(const CaseView& view) {
-  if (const Evidence grows = growing(view); grows.weight > 0) return grows;
-  const Evidence logged = loss_summed_in(view.incident().log_text, "log");
-  return logged.weight > 0 ? logged : loss_summed_in(view.incident().setup_text, "configuration");
+  const Evidence grows = growing(view);
+  return grows.weight > 0 ? grows : summed_in_code(view);
 }
 
 Evidence summed_on_the_host(const CaseView& view) {

@@ -23,7 +23,7 @@ bool merging_by_unsloth(const CaseView& view) { return on_device(view) && !view.
 bool saving_whole(const CaseView& view) {
   if (!view.log_says(kMergedSaves).empty()) return false;
   constexpr std::string_view kDivides = "fsdp|deepspeed|zero3|zero-3|zero 3|stage 3|stage3|megatron";
-  return saving(view) && view.log_says(kDivides).empty() && view.setup_says(kDivides).empty();
+  return saving(view) && !view.says(kDivides);
 }
 bool saving_by_several(const CaseView& view) {
   return saving(view) && !saving_whole(view) && view.log_says(kMergedSaves).empty();

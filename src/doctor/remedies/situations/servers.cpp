@@ -134,8 +134,8 @@ bool server_of_an_unread_file(const CaseView& view) {
 
 bool of_lmdeploy(const CaseView& view) { return view.pool() == Pool::device && !view.training(); }
 bool of_lmdeploy_on_one(const CaseView& view) {
-  return of_lmdeploy(view) && (!view.log_says("lmdeploy").empty() || !view.setup_says("lmdeploy").empty()) &&
-         posted_shards(view.incident().log_text) <= 1 && posted_shards(view.incident().setup_text) <= 1;
+  return of_lmdeploy(view) && view.says("lmdeploy") && posted_shards(view.incident().log_text) <= 1 &&
+         posted_shards(view.incident().setup_text) <= 1;
 }
 Evidence more_than_one_device(const CaseView& view) {
   const int64_t devices = devices_for_the_weights(view).value_or(1);

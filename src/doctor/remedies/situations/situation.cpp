@@ -205,7 +205,7 @@ void compare_numbers(const CaseView& view, Findings& findings) {
 
 // Whether the advice is for the view's system and not yet in use.
 bool meant_for(const Advice& advice, const CaseView& view) {
-  if (!view.log_says(advice.unless).empty() || !view.setup_says(advice.unless).empty()) return false;
+  if (view.says(advice.unless)) return false;
   const System system = view.job().system;
   if (advice.system == System::unknown || advice.system == system) return true;
   return builds_on(system, advice.system) && !server_system(system);  // each server has options of its own

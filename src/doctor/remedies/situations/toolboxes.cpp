@@ -22,9 +22,7 @@ bool voice_of_so_vits(const CaseView& view) {
 bool over_a_graph(const CaseView& view) { return on_device(view) && !view.serving() && unknown_program(view); }
 bool any_scene(const CaseView& view) { return on_device(view) && !view.serving(); }
 constexpr std::string_view kNerfstudio = "nerfstudio|ns-train|splatfacto|nerfacto";
-bool scene_of_another(const CaseView& view) {
-  return any_scene(view) && view.log_says(kNerfstudio).empty() && view.setup_says(kNerfstudio).empty();
-}
+bool scene_of_another(const CaseView& view) { return any_scene(view) && !view.says(kNerfstudio); }
 // A converter of voices only takes features by it.
 bool trained_by_fairseq(const CaseView& view) {
   return trained_by_a_toolbox(view) && !speaks_of_prediction(view) &&
