@@ -549,7 +549,7 @@ TEST(LinearKernels, BookedScratchIsEnoughForTheFastest) {
           const bool collides = ins == 3072 && dtype == DType::f32 && spec.op != "linear";
           const bool library = facts.capabilities.has(dtype == DType::bf16 ? kAvx512Bf16 : kAvx512) && !collides;
           spec.scratch_bytes = scratch_bytes(find_op(spec.op), spec.call(), facts);
-          EXPECT_LE(spec.scratch_bytes, int64_t{4} << 20) << spec.op;
+          EXPECT_LE(spec.scratch_bytes, int64_t{tiles ? 6 : 4} << 20) << spec.op;
           std::string chosen;
           make_cpu_kernel(spec, facts, {}, &chosen);
           EXPECT_EQ(chosen, tiles                           ? "amx"

@@ -24,9 +24,13 @@ HEADROOM_AMX_INLINE inline void split_numbers(__m512 number, __m512i (&parts)[kP
     parts[part] = _mm512_and_si512(_mm512_add_epi32(_mm512_castps_si512(rest), half), upper);
     rest = _mm512_sub_ps(rest, _mm512_castsi512_ps(parts[part]));
   }
-  // The rest has more than eight bits after one part, so it is rounded; after two parts it fits.
+  // The rest has more than eight bits after one part, so it is rounded, to even as every machine does; after two parts
+  // it fits.
   parts[kParts - 1] = _mm512_castps_si512(rest);
-  if constexpr (kParts == 2) parts[1] = _mm512_add_epi32(parts[1], half);
+  if constexpr (kParts == 2) {
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(parts[1], 16), _mm512_set1_epi32(1));
+    parts[1] = _mm512_add_epi32(parts[1], _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  }
 }
 
 // Stores the parts of two vectors as pairs of words. A row of a tile of A has steps i and i + 16 of a lane, one of B
