@@ -10,37 +10,50 @@ namespace headroom {
 // The depth up to which a sum of products of codes, -127 to 127, fits 32 bits.
 constexpr int64_t kInt8Depth = std::numeric_limits<int32_t>::max() / (127 * 127);
 
-constexpr int64_t kInt8Rows = 12, kInt8Cols = 32;         // of a tile
-constexpr int64_t kInt8Packed = int64_t{256} << 10;       // strips of A that are packed together: half of an L2 cache
-constexpr int64_t kInt8Sums = kInt8Rows * kInt8Cols * 4;  // bytes of a tile of sums
+constexpr int64_t kInt8Packed = int64_t{256} << 10;  // strips of A that are packed together: half of an L2 cache
 
-// Codes are packed as 16-bit numbers in pairs of steps, the form of the instruction that multiplies and adds pairs. B
-// is packed whole, A in blocks of strips by every cell of the grid.
+// The tile of a kernel, and the form of its packed codes.
+struct Int8Form {
+  int64_t rows = 0, cols = 0;
+  int64_t depth_unit = 1;  // packed depth is a multiple of this
+  int64_t code_bytes = 1;
+};
+// Pairs of steps as 16-bit numbers, the form of the instruction that multiplies and adds pairs.
+constexpr Int8Form kInt8Pairs{12, 32, 2, 2};
+constexpr Int8Form kInt8Tiles{32, 32, 64, 1};  // of AMX
+
+// B is packed whole, A in blocks of strips by every cell of the grid.
 struct Int8Blocks {
+  Int8Form form;
   MatmulBlocks grid;      // row_tiles to cell_cols
-  int64_t pairs = 0;      // of steps
+  int64_t depth = 0;      // packed
   int64_t row_block = 0;  // strips of A packed together
-  int64_t a_strip() const { return pairs * kInt8Rows * 4; }
-  int64_t b_strip() const { return pairs * kInt8Cols * 4; }
-  int64_t b_bytes() const { return grid.col_tiles * (b_strip() + kInt8Cols * 4); }
-  int64_t cell_bytes() const { return align_up(row_block * (a_strip() + kInt8Rows * 4), 64) + kInt8Sums; }
+  int64_t a_strip() const { return depth * form.rows * form.code_bytes; }
+  int64_t b_strip() const { return depth * form.cols * form.code_bytes; }
+  int64_t b_bytes() const { return grid.col_tiles * (b_strip() + form.cols * 4); }
+  int64_t sum_bytes() const { return form.rows * form.cols * 4; }
+  int64_t cell_bytes() const { return align_up(row_block * (a_strip() + form.rows * 4), 64) + sum_bytes(); }
   int64_t total_bytes() const { return b_bytes() + grid.grid_rows * grid.grid_cols * cell_bytes(); }
 };
 
-inline Int8Blocks cut_int8(const MatmulSpec& spec, int threads) {
+inline Int8Blocks cut_int8(const MatmulSpec& spec, const Int8Form& form, int threads) {
   using namespace matmul_blocks;
   Int8Blocks blocks;
-  blocks.grid.row_tiles = std::max<int64_t>(1, ceil_div(spec.size.rows, kInt8Rows));
-  blocks.grid.col_tiles = std::max<int64_t>(1, ceil_div(spec.size.cols, kInt8Cols));
+  blocks.form = form;
+  blocks.grid.row_tiles = std::max<int64_t>(1, ceil_div(spec.size.rows, form.rows));
+  blocks.grid.col_tiles = std::max<int64_t>(1, ceil_div(spec.size.cols, form.cols));
   choose_grid(blocks.grid, std::max(1, threads), spec.a_transposed);
-  blocks.pairs = std::max<int64_t>(1, ceil_div(spec.size.depth, 2));
+  blocks.depth = align_up(std::max<int64_t>(1, spec.size.depth), form.depth_unit);
   blocks.row_block = even_piece(blocks.grid.cell_rows, kInt8Packed / blocks.a_strip());
   return blocks;
 }
 
 // The reference kernel, for machines without AVX2, needs none.
 inline int64_t int8_scratch(const MatmulSpec& spec, const DeviceFacts& facts) {
-  return facts.capabilities.has(kAvx2) ? cut_int8(spec, facts.threads).total_bytes() : 0;
+  if (!facts.capabilities.has(kAvx2)) return 0;
+  const int64_t pairs = cut_int8(spec, kInt8Pairs, facts.threads).total_bytes();
+  if (!facts.capabilities.has(kAmx)) return pairs;
+  return std::max(pairs, cut_int8(spec, kInt8Tiles, facts.threads).total_bytes());
 }
 
 }  // namespace headroom

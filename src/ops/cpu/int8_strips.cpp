@@ -148,9 +148,9 @@ void pack_strips(const Int8Operand& operand, int64_t first, int64_t last, std::b
 }
 
 void pack_any(const Int8Operand& operand, int64_t width, int64_t first, int64_t last, std::byte* to, float* scales) {
-  if (width == kInt8Rows) return pack_strips<kInt8Rows>(operand, first, last, to, scales);
-  HR_CHECK(width == kInt8Cols, "no strips of {} lanes", width);
-  pack_strips<kInt8Cols>(operand, first, last, to, scales);
+  if (width == kInt8Pairs.rows) return pack_strips<kInt8Pairs.rows>(operand, first, last, to, scales);
+  HR_CHECK(width == kInt8Pairs.cols, "no strips of {} lanes", width);
+  pack_strips<kInt8Pairs.cols>(operand, first, last, to, scales);
 }
 
 }  // namespace

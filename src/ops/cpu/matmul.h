@@ -1,5 +1,5 @@
-// Matrix products for linear layers and the loss: one interface, five implementations (AMX, oneDNN, Highway, Highway
-// with 8-bit codes, plain loops). Only the last two multiply codes.
+// Matrix products for linear layers and the loss: one interface, six implementations (AMX, AMX with 8-bit codes,
+// oneDNN, Highway, Highway with 8-bit codes, plain loops). Only those with 8-bit codes and the last multiply codes.
 #pragma once
 
 #include <cstddef>
@@ -48,6 +48,8 @@ MatmulOffer make_amx_matmul(const MatmulSpec& spec, const DeviceFacts& facts, in
 MatmulOffer make_onednn_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked);
 // Highway, f32 inside; narrow operands are converted tile by tile. From AVX2 up.
 MatmulOffer make_simd_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked);
+// AMX, for Multiply::int8 alone.
+MatmulOffer make_amx_int8_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked);
 // Highway, for Multiply::int8 alone. From AVX2 up.
 MatmulOffer make_int8_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked);
 // Plain loops, on any machine.
