@@ -83,7 +83,8 @@ void multiply(const Int8BlocksPlan& plan, const RowProduct& product, const Coded
       plan.kernels.few(rows, weight, column, sums);
     else
       plan.kernels.many(rows, weight, column, piece, sums);
-    finish(product, plan.y, column, std::min(kPieceOuts, end - column), sums);
+    const bool together = !rows.few() && plan.kernels.finish;
+    (together ? plan.kernels.finish : finish)(product, plan.y, column, std::min(kPieceOuts, end - column), sums);
   }
 }
 
@@ -162,7 +163,8 @@ KernelOffer make_linear_int8_blocks(const KernelSpec& spec, const DeviceFacts& f
   const int64_t needed = sizes(plan.rows.count, plan.rows.ins).total_bytes(facts.threads);
   if (needed > spec.scratch_bytes)
     return {nullptr, fmt::format("needs {} bytes of scratch, {} are booked", needed, spec.scratch_bytes)};
-  plan.kernels = int8_block_kernels(plan.storage.payload_bits);
+  const bool tiles = facts.capabilities.has(kAmx);
+  plan.kernels = (tiles ? int8_block_tile_kernels : int8_block_kernels)(plan.storage.payload_bits);
   return {kernel_of([plan](const KernelCall& call) { run(call, plan); }), {}};
 }
 

@@ -5,6 +5,7 @@
 
 #include "ops/cpu/coded_matrix.h"
 #include "ops/linear/int8_blocks.h"
+#include "ops/linear/row_products.h"
 
 namespace headroom {
 
@@ -45,9 +46,14 @@ struct Int8BlockKernels {
   void (*few)(const CodedRows& rows, const CodedOuts& weight, int64_t column, const BlockSums& out) = nullptr;
   void (*many)(const CodedRows& rows, const CodedOuts& weight, int64_t column, int16_t* piece,
                const BlockSums& out) = nullptr;
+  // Writes `count` columns from `column` on of more than a few rows to y, with bias and residual; nullptr: there is no
+  // faster way than element by element.
+  void (*finish)(const RowProduct& product, DType y, int64_t column, int64_t count, const BlockSums& sums) = nullptr;
 };
 
 // Of this machine, for codes of `bits`; needs AVX2.
 Int8BlockKernels int8_block_kernels(int bits);
+// The same with AMX for more than a few rows, whose codes are bytes, [block, four codes, row]; needs AMX.
+Int8BlockKernels int8_block_tile_kernels(int bits);
 
 }  // namespace headroom
