@@ -209,8 +209,9 @@ std::vector<std::string> implementations(const PagedCase& c) {
   for (const KernelCandidate& candidate : cpu_kernels().candidates("attention_paged")) {
     const std::string_view name = candidate.implementation;
     if (name == "simd" && !host_facts().capabilities.has(kAvx2)) continue;
-    if (name == "bf16" && !(host_facts().capabilities.has(kAvx512Bf16) && c.q == DType::bf16 && c.kv == DType::bf16))
-      continue;
+    const bool narrow = c.q == DType::bf16 && c.kv == DType::bf16;
+    if (name == "amx" && !(host_facts().capabilities.has(kAmx) && narrow)) continue;
+    if (name == "bf16" && !(host_facts().capabilities.has(kAvx512Bf16) && narrow)) continue;
     names.emplace_back(name);
   }
   return names;

@@ -22,4 +22,7 @@ CodedRange coded_dot_range(const Storage& storage, const RowTypes& types, int64_
 // The same for x in bf16, with AVX-512 with bf16, at most four rows, and blocks of 32 that are a power of two or a row.
 CodedRange bf16_coded_dot_range(const Storage& storage, DType y, int64_t rows, int64_t ins);
 
+// The same for x in bf16 on AMX tiles (tile_rows.h), for at most sixteen rows and blocks of a multiple of 32 elements.
+CodedRange coded_tile_range(const Storage& storage, DType y, int64_t rows, int64_t ins);
+
 }  // namespace headroom

@@ -116,7 +116,7 @@ HEADROOM_AVX512_BF16 void tile(const RowProduct& call, const Weight& weight, int
   alignas(64) float sums[kSumsOf<kOuts, kCount>];
   add_steps<kOuts, kCount>(FromRow<Weight>{weight, out}, static_cast<const uint16_t*>(call.x), call.ins, ahead, total);
   store_all_sums<kOuts, kCount>(total, sums);
-  finish<R>(call, 0, kCount, out, kOuts, sums);
+  finish<R>(call, 0, kCount, out, kOuts, sums, kOuts);
 }
 
 template <typename R, int kCount, typename Weight>

@@ -26,7 +26,7 @@ KernelOffer decoding(const Storage& storage, const RowsPlan& plan, const Decoded
 // `begin`: bytes of scratch that are left free.
 KernelOffer direct(const Storage& storage, const RowsPlan& plan, int64_t begin, CodedRange range) {
   return {kernel_of([=](const KernelCall& call) {
-            each_part(call, plan, call.scratch.data() + begin, kDecodedRows,
+            each_part(call, plan, call.scratch.data() + begin, plan.tiles ? 2 * kTileLanes : kDecodedRows,
                       [&](size_t i, const RowProduct& product, int64_t first, int64_t end, int) {
                         range(product, matrix_of(call, storage, plan.ins, i), first, end);
                       });
@@ -50,10 +50,12 @@ KernelOffer make_coded_rows(const KernelSpec& spec, RowsPlan plan, const DeviceF
   const DType x = spec.inputs[LinearInputs::left].dtype, y = spec.outputs[0].dtype;
   const RowTypes types{x, x, y};
   plan.wide = widens_rows(x, facts.capabilities);
+  plan.tiles = multiplied_on_tiles(types, plan, facts);
   const DecodedRows decoded(plan, plan.wide ? DType::f32 : x, y, facts);
-  if (const CodedRange range = coded_dot_range(storage, types, plan.count, plan.ins, facts.capabilities))
-    return direct(storage, plan, decoded.bytes(), range);
   plan.arranged = rows_to_arrange(types, plan, facts, spec.scratch_bytes - decoded.bytes());
+  const CodedRange range = plan.tiles ? coded_tile_range(storage, y, plan.count, plan.ins)
+                                      : coded_dot_range(storage, types, plan.count, plan.ins, facts.capabilities);
+  if (range) return direct(storage, plan, decoded.bytes(), range);
   return decoding(storage, plan, decoded, coded_tile_decoder(storage, x, plan.wide, facts.capabilities));
 }
 

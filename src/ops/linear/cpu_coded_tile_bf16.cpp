@@ -1,7 +1,7 @@
 // Codes to bf16. For 4-bit codes, the 16 values of a block are rounded once and then looked up, 32 at a time.
 #include "base/block_codes.h"
 #include "base/error.h"
-#include "ops/cpu/avx512_bf16.h"
+#include "ops/linear/bf16_codes.h"
 #include "ops/linear/coded_tile.h"
 
 namespace headroom {
@@ -9,29 +9,19 @@ namespace headroom {
 #ifdef HEADROOM_HAS_AVX512
 namespace {
 
-HEADROOM_AVX512_BF16 inline __m128i load_codes(const uint8_t* codes) {
-  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
-}
-
 HEADROOM_AVX512_BF16 inline void decode_nibbles(const uint8_t* codes, int64_t count, __m512 values, float scale,
                                                 uint16_t* to) {
-  const __m256i rounded = (__m256i)_mm512_cvtneps_pbh(_mm512_mul_ps(values, _mm512_set1_ps(scale)));
-  const __m512i table = _mm512_inserti64x4(_mm512_castsi256_si512(rounded), rounded, 1);  // bit 4 does not matter
-  for (int64_t i = 0; i < count; i += 32) {
-    const __m512i pairs = _mm512_cvtepu8_epi32(load_codes(codes + i / 2));
-    const __m512i words = _mm512_or_si512(_mm512_srli_epi32(pairs, 4), _mm512_slli_epi32(pairs, 16));
-    _mm512_storeu_si512(to + i, _mm512_permutexvar_epi16(words, table));
-  }
+  const __m512i table = nibble_table(values, scale);
+  for (int64_t i = 0; i < count; i += 32) _mm512_storeu_si512(to + i, decoded_nibbles(codes + i / 2, table));
 }
 
 HEADROOM_AVX512_BF16 inline void decode_bytes(const uint8_t* codes, int64_t count, float scale, uint16_t* to) {
   const __m512 factor = _mm512_set1_ps(scale);
-  const auto values = [&](int64_t i) HEADROOM_AVX512_BF16 {
-    return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(load_codes(codes + i))), factor);
-  };
   int64_t i = 0;
-  for (; i + 32 <= count; i += 32) _mm512_storeu_si512(to + i, narrow_row(values(i), values(i + 16)));
-  if (i < count) _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), (__m256i)_mm512_cvtneps_pbh(values(i)));
+  for (; i + 32 <= count; i += 32) _mm512_storeu_si512(to + i, decoded_bytes(codes + i, factor));
+  if (i == count) return;
+  const __m512 rest = scaled_bytes(codes + i, factor);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), (__m256i)_mm512_cvtneps_pbh(rest));
 }
 
 // Calls decode(codes, scale, to) for each block; the codes of a block take `bytes` bytes.

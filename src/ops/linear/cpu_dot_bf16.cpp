@@ -32,7 +32,7 @@ void dot_tiles(const RowProduct& call, int64_t begin, int64_t end) {
   const auto tile = [&](TileDot run, int64_t row, int64_t rows, int64_t out, int64_t outs, Ahead ahead) {
     alignas(64) float sums[kDotRows * kDotOuts];
     run(w + out * call.ins, x + row * call.ins, call.ins, ahead, sums);
-    finish<R>(call, row, rows, out, outs, sums);
+    finish<R>(call, row, rows, out, outs, sums, outs);
   };
   const auto tiles = [&](int64_t row, int64_t rows, int64_t out, int64_t outs) {
     if (outs < kDotOuts) {

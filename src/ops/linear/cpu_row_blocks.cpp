@@ -117,7 +117,7 @@ HEADROOM_AVX512_BF16 void block_columns(const RowProduct& call, int64_t begin, i
       block_tile<5>(x, w + 6 * call.ins, call.ins, next, columns + 6);
       block_tile<5>(x, w + 11 * call.ins, call.ins, next, columns + 11);
       transpose_sums(columns, sums);
-      finish<R>(call, row, std::min(kBlockRows, call.rows - row), out, kColumns, sums);
+      finish<R>(call, row, std::min(kBlockRows, call.rows - row), out, kColumns, sums, kColumns);
     }
   }
 }

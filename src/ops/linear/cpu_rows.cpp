@@ -43,8 +43,11 @@ KernelOffer make_rows(const KernelSpec& spec, RowsPlan plan, const DeviceFacts& 
   if (plan.any_count && plan.out_in && widens_both(types, plan.count, facts) &&
       rows_scratch(spec.call(), facts) <= spec.scratch_bytes)
     return make_wide_rows(spec, plan, facts);
-  const ColumnRange range = plan.out_in ? dot_range(types, facts.capabilities) : combine_range(types);
+  plan.tiles = multiplied_on_tiles(types, plan, facts);
+  if (const int64_t needed = tiled_bytes(plan.count, plan.ins); plan.tiles && needed > spec.scratch_bytes)
+    return {nullptr, fmt::format("needs {} bytes of scratch, {} are booked", needed, spec.scratch_bytes)};
   plan.arranged = rows_to_arrange(types, plan, facts, spec.scratch_bytes);
+  const ColumnRange range = plan.out_in ? products_of(types, plan, facts) : combine_range(types);
   return {kernel_of([plan, range](const KernelCall& call) { run_rows(call, plan, range); }), {}};
 }
 
@@ -56,10 +59,19 @@ KernelOffer make_either(const KernelSpec& spec, const RowsPlan& plan, const Devi
 
 }  // namespace
 
+bool multiplied_on_tiles(const RowTypes& types, const RowsPlan& plan, const DeviceFacts& facts) {
+  return plan.out_in && plan.any_count && runs_on_tiles(types, plan.ins, facts.capabilities);
+}
+
 int64_t rows_to_arrange(const RowTypes& types, const RowsPlan& plan, const DeviceFacts& facts, int64_t scratch_bytes) {
   if (!plan.out_in || !plan.any_count) return 0;
+  if (plan.tiles) return tiled_rows(plan.count, plan.ins);
   const int64_t needed = arranged_bytes(types, plan.count, plan.ins, facts.capabilities);
   return needed > 0 && needed <= scratch_bytes ? arranged_rows(plan.count, plan.ins) : 0;
+}
+
+ColumnRange products_of(const RowTypes& types, const RowsPlan& plan, const DeviceFacts& facts) {
+  return plan.tiles ? tile_range(types.y) : dot_range(types, facts.capabilities);
 }
 
 PassRows pass_from(const KernelCall& call, const RowsPlan& plan, int64_t first, std::byte* scratch) {
@@ -69,7 +81,10 @@ PassRows pass_from(const KernelCall& call, const RowsPlan& plan, int64_t first, 
   if (plan.wide) {
     convert_in_parallel(from, x.dtype, scratch, DType::f32, rows.count * plan.ins);
     rows.wide = scratch;
-  } else if (plan.arranged > 0 && rows_in_blocks(rows.count) > 0) {
+  } else if (plan.tiles && rows.count > 1) {
+    arrange_tiles(from, rows.count, plan.ins, scratch);
+    rows.arranged = scratch;
+  } else if (!plan.tiles && plan.arranged > 0 && rows_in_blocks(rows.count) > 0) {
     arrange_rows(from, rows.count, plan.ins, scratch);
     rows.arranged = scratch;
   }

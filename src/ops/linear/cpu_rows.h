@@ -9,6 +9,7 @@
 #include "ops/linear/row_blocks.h"
 #include "ops/linear/row_products.h"
 #include "ops/linear/shape.h"
+#include "ops/linear/tile_rows.h"
 #include "ops/linear/wide_rows.h"
 
 namespace headroom {
@@ -21,7 +22,8 @@ struct RowsPlan {
   size_t bias = 0;         // index of the first layer's bias among the inputs; the other layers' follow. 0: none
   size_t residual = 0;     // 0: none
   bool any_count = false;  // more than eight rows are allowed: attribute batch_invariant
-  int64_t arranged = 0;    // rows of x that are arranged in blocks at a time (row_blocks.h); 0: none
+  int64_t arranged = 0;    // rows of x that are arranged at a time, in tiles or in blocks (row_blocks.h); 0: none
+  bool tiles = false;      // AMX multiplies (tile_rows.h)
   bool wide = false;       // rows of x are converted to f32 (wide_rows.h)
 
   int64_t pass_rows() const { return wide ? wide_rows(count, ins) : arranged > 0 ? arranged : count; }
@@ -36,15 +38,21 @@ inline constexpr const char* kStoredApart = "weights that are stored in several 
 // Rows of x that are multiplied in one pass over the weights.
 struct PassRows {
   int64_t first = 0, count = 0;
-  const void* arranged = nullptr;  // in blocks too
+  const void* arranged = nullptr;  // in tiles or blocks too
   const void* wide = nullptr;      // in f32 too
 };
 
 // The product of these rows and output i without its weight.
 RowProduct row_product(const KernelCall& call, const RowsPlan& plan, const PassRows& rows, size_t i);
 
-// plan.arranged for these operands and this scratch; 0 for a weight whose rows are not dot products.
+// plan.tiles for these operands; does not depend on the number of rows.
+bool multiplied_on_tiles(const RowTypes& types, const RowsPlan& plan, const DeviceFacts& facts);
+// plan.arranged with plan.tiles and this scratch, of which tiles need tiled_bytes(); 0 for a weight whose rows are not
+// dot products.
 int64_t rows_to_arrange(const RowTypes& types, const RowsPlan& plan, const DeviceFacts& facts, int64_t scratch_bytes);
+
+// The kernel for w [outs, ins].
+ColumnRange products_of(const RowTypes& types, const RowsPlan& plan, const DeviceFacts& facts);
 
 // The rows of a pass from `first` on, in the form that the plan wants them in, which is written to `scratch`.
 PassRows pass_from(const KernelCall& call, const RowsPlan& plan, int64_t first, std::byte* scratch);

@@ -11,21 +11,23 @@ class DecodedRows {
  public:
   // Rows of the weight are decoded to `dtype`, that of the rows of x in a pass.
   DecodedRows(const RowsPlan& plan, DType dtype, DType y, const DeviceFacts& facts)
-      : range_(dot_range({dtype, dtype, y}, facts.capabilities)),
+      : range_(products_of({dtype, dtype, y}, plan, facts)),
         y_(y),
+        tiles_(plan.tiles),
+        rows_(plan.tiles ? decoded_tile_rows(plan.count) : kDecodedRows),
         row_bytes_(decoded_row_bytes(plan.ins, dtype)),
         threads_(facts.threads) {}
 
   // Scratch in front of that of each_part().
-  int64_t bytes() const { return threads_ * kDecodedRows * row_bytes_; }
+  int64_t bytes() const { return threads_ * rows_ * row_bytes_; }
 
   // decode(i, row, rows, to): rows of the weight of output i.
   template <typename Decode>
   void run(const KernelCall& call, const RowsPlan& plan, const Decode& decode) const {
     HR_CHECK(threads() <= threads_, "scratch for {} threads, a team of {}", threads_, threads());
-    each_part(call, plan, call.scratch.data() + bytes(), kDecodedRows,
+    each_part(call, plan, call.scratch.data() + bytes(), rows_,
               [&](size_t i, const RowProduct& product, int64_t begin, int64_t end, int thread) {
-                columns(product, begin, end, call.scratch.data() + thread * kDecodedRows * row_bytes_,
+                columns(product, begin, end, call.scratch.data() + thread * rows_ * row_bytes_,
                         [&](int64_t row, int64_t count, void* to) { decode(i, row, count, to); });
               });
   }
@@ -35,6 +37,7 @@ class DecodedRows {
   // rows have a fixed number of columns.
   int64_t most(const RowProduct& product) const {
     constexpr int64_t kCacheBytes = int64_t{1} << 18;
+    if (tiles_) return decoded_tile_rows(product.rows);
     if (product.rows == 1) return kDecodedRows / 3;
     if (product.arranged) return kBlockRows;
     return kDecodedRows * row_bytes_ > kCacheBytes ? kDecodedRows / 2 : kDecodedRows;
@@ -57,6 +60,8 @@ class DecodedRows {
 
   ColumnRange range_;
   DType y_;
+  bool tiles_;
+  int64_t rows_;  // decoded at a time, at most
   int64_t row_bytes_;
   int64_t threads_;
 };

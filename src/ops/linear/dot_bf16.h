@@ -109,13 +109,13 @@ HEADROOM_AVX512_BF16 inline void store_narrow(__mmask16 mask, __m512 value, floa
   _mm512_mask_storeu_ps(to, mask, value);
 }
 
-// Writes the sums of a tile to y.
+// Writes the sums of a tile to y; those of a row are `stride` behind the row before.
 template <typename R>
 HEADROOM_AVX512_BF16 inline void finish(const RowProduct& call, int64_t row, int64_t rows, int64_t out, int64_t outs,
-                                        const float* sums) {
+                                        const float* sums, int64_t stride) {
   const auto mask = static_cast<__mmask16>((1u << outs) - 1);
   const __m512 bias = call.bias ? _mm512_maskz_loadu_ps(mask, call.bias + out) : _mm512_setzero_ps();
-  for (int64_t i = 0; i < rows; ++i, sums += outs) {
+  for (int64_t i = 0; i < rows; ++i, sums += stride) {
     const int64_t at = (row + i) * call.outs + out;
     __m512 sum = _mm512_maskz_loadu_ps(mask, sums);
     if (call.bias) sum = _mm512_add_ps(sum, bias);

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "ops/cpu/capabilities.h"
 #include "ops/linear/row_products.h"
+#include "ops/linear/tile_rows.h"
 
 namespace headroom {
 
@@ -28,8 +29,9 @@ inline int64_t arranged_rows(int64_t rows, int64_t ins) {
   return std::min(most, align_up(rows, kBlockRows));
 }
 
-// Scratch for x in blocks, in bytes; 0: these rows are read as they are stored.
+// Scratch for x in tiles or blocks, in bytes; 0: these rows are read as they are stored.
 inline int64_t arranged_bytes(const RowTypes& types, int64_t rows, int64_t ins, const Capabilities& capabilities) {
+  if (runs_on_tiles(types, ins, capabilities)) return tiled_bytes(rows, ins);
   const bool narrow = types.x == DType::bf16 && types.w == DType::bf16 && capabilities.has(kAvx512Bf16);
   if (!narrow || rows < kLeastBlockRows || ins == 0 || ins % 32 != 0) return 0;
   return arranged_rows(rows, ins) * ins * 2;

@@ -20,7 +20,8 @@ struct RowProduct {
   const void* residual = nullptr;  // of y's type; may be y
   void* y = nullptr;
   int64_t rows = 0, outs = 0, ins = 0;
-  const void* arranged = nullptr;  // x in blocks of rows (row_blocks.h) too; nullptr: only as it is stored
+  const void* arranged = nullptr;  // x in tiles (tile_rows.h) or blocks of rows (row_blocks.h) too; nullptr: only as it
+                                   // is stored
 };
 
 // The address `elements` elements behind `data`.

@@ -21,8 +21,8 @@ constexpr int64_t kDecodedRows = 24;
 
 // `x`: the dtype of the decoded elements.
 inline int64_t decoded_row_bytes(int64_t ins, DType x) { return align_up(ins * dtype_bytes(x), 64); }
-inline int64_t decoded_rows_bytes(int64_t ins, DType x, int64_t threads) {
-  return threads * kDecodedRows * decoded_row_bytes(ins, x);
+inline int64_t decoded_rows_bytes(int64_t ins, DType x, int64_t threads, int64_t rows = kDecodedRows) {
+  return threads * rows * decoded_row_bytes(ins, x);
 }
 
 // Sums too deep for 32 bits are not computed with 8-bit codes.
@@ -72,7 +72,9 @@ inline int64_t rows_scratch(const OpCall& call, const DeviceFacts& facts) {
       dense ? invariant && widens_both(types, shape.rows, facts) : widens_rows(x.dtype, facts.capabilities);
   if (shape.out_in && wide)
     return decoded_rows_bytes(shape.ins, DType::f32, facts.threads) + wide_bytes(shape.rows, shape.ins);
-  const int64_t decoded = dense ? 0 : decoded_rows_bytes(shape.ins, x.dtype, facts.threads);
+  const bool tiles = invariant && runs_on_tiles(types, shape.ins, facts.capabilities);
+  const int64_t decoded_rows = tiles ? decoded_tile_rows(shape.rows) : kDecodedRows;
+  const int64_t decoded = dense ? 0 : decoded_rows_bytes(shape.ins, x.dtype, facts.threads, decoded_rows);
   return decoded + (invariant && shape.out_in ? arranged_bytes(types, shape.rows, shape.ins, facts.capabilities) : 0);
 }
 

@@ -1,4 +1,4 @@
-// A chunk of keys and values, arranged once for all queries that attend to it with bf16 dot products.
+// A chunk of keys and values, arranged once for all queries that attend to it with bf16 dot products or on AMX tiles.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,11 @@
 
 namespace headroom {
 
+constexpr int64_t kQueryTile = 16;  // queries in an AMX tile
+
 // Queries and where their partial results go.
 struct Bf16Queries {
-  const uint16_t* q;  // `count` rows of the padded width
+  const uint16_t* q;  // `count` rows of the padded width, followed by any up to a multiple of kQueryTile
   int64_t count;
   float* const* o;        // of each query: [padded width]
   float* const* maximum;  // in the base-2 domain
@@ -19,13 +21,14 @@ struct Bf16Queries {
 
 class Bf16Chunk {
  public:
-  Bf16Chunk(int64_t dim, const ScoreScale& scores)
-      : dim_(dim), width_(padded_dim(dim)), scale_(scores.scale), softcap_(scores.softcap) {}
+  Bf16Chunk(int64_t dim, const ScoreScale& scores) : dim_(dim), width_(padded_dim(dim)), scores_(scores) {}
 
   // Copies and arranges the keys and values of `count` positions, at most kPagedBf16Chunk.
   void load(const uint16_t* const* k, const uint16_t* const* v, int64_t count);
   // Computes the partial results of queries that see every key of the chunk. A query's bits don't depend on the others.
   void attend(const Bf16Queries& queries) const;
+  // The same on AMX tiles.
+  void attend_on_tiles(const Bf16Queries& queries) const;
   // Copies one row's queries, `heads` of them, to rows of the padded width.
   void copy_queries(const void* q, int64_t heads, uint16_t* to) const;
   int64_t width() const { return width_; }
@@ -34,7 +37,7 @@ class Bf16Chunk {
   static constexpr int64_t kElements = kPagedBf16Chunk * kMaxFastDim;
 
   int64_t dim_, width_;
-  float scale_, softcap_;
+  ScoreScale scores_;
   int64_t count_ = 0;
   alignas(64) uint16_t k_[kElements];  // [16 keys][pairs of elements][key]
   alignas(64) uint16_t v_[kElements];  // [32 elements][pairs of keys][element]

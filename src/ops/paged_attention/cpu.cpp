@@ -57,6 +57,12 @@ KernelOffer paged_bf16_kernel(const KernelSpec& spec, const DeviceFacts& facts) 
   return paged_kernel(spec, facts, paged_bf16);
 }
 
+KernelOffer paged_amx_kernel(const KernelSpec& spec, const DeviceFacts& facts) {
+  if (!facts.capabilities.has(kAmx) || !paged_amx_usable()) return {nullptr, "needs AMX"};
+  KernelOffer offer = paged_bf16_kernel(spec, facts);
+  return offer.kernel ? paged_kernel(spec, facts, paged_amx) : std::move(offer);
+}
+
 // Writes the codes of one head and their scale, which is NaN if an element is not finite.
 template <typename From>
 void encode_head(const From* from, int64_t dim, int8_t* to) {
@@ -128,8 +134,10 @@ KernelOffer append_paged_reference(const KernelSpec&, const DeviceFacts&) {
 }  // namespace
 
 void register_paged_attention_cpu(CpuKernels& kernels) {
-  kernels.add("attention_paged",
-              {{"bf16", paged_bf16_kernel}, {"simd", paged_simd_kernel}, {"reference", paged_reference_kernel}});
+  kernels.add("attention_paged", {{"amx", paged_amx_kernel},
+                                  {"bf16", paged_bf16_kernel},
+                                  {"simd", paged_simd_kernel},
+                                  {"reference", paged_reference_kernel}});
   kernels.add("kv_append_paged", {{"reference", append_paged_reference}});
 }
 

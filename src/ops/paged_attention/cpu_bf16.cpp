@@ -10,6 +10,7 @@
 namespace headroom {
 namespace {
 
+template <bool kAmxTiles>
 class Bf16Tile {
  public:
   static constexpr int64_t kRows = kPagedBf16Tile;
@@ -20,11 +21,11 @@ class Bf16Tile {
 
   void attend(const PagedItem& item, int64_t chunk) {
     load(item, item.keys_from(chunk), item.keys_to(chunk));
-    alignas(64) uint16_t q[kPagedHeads * kMaxFastDim];
+    alignas(64) uint16_t q[kQueryTile * kMaxFastDim];
     chunk_.copy_queries(item.q(), item.heads(), q);
     Results results;
     results.add(item, chunk);
-    chunk_.attend({q, results.count, results.o.data(), results.maximum.data(), results.sum.data()});
+    attend(q, results);
   }
   void add_row(const PagedItem& item) {
     chunk_.copy_queries(item.q(), item.heads(), queries_ + rows_ * item.heads() * chunk_.width());
@@ -34,7 +35,7 @@ class Bf16Tile {
     load(*items[0], chunk * kPagedBf16Chunk, (chunk + 1) * kPagedBf16Chunk);
     Results results;
     for (int64_t row = 0; row < rows_; ++row) results.add(*items[row], items[row]->own_chunk(chunk));
-    chunk_.attend({queries_, results.count, results.o.data(), results.maximum.data(), results.sum.data()});
+    attend(queries_, results);
   }
 
  private:
@@ -54,6 +55,12 @@ class Bf16Tile {
       }
     }
   };
+
+  void attend(const uint16_t* q, const Results& results) const {
+    static_assert(kPagedHeads <= kQueryTile && kQueries % kQueryTile == 0);
+    const Bf16Queries queries{q, results.count, results.o.data(), results.maximum.data(), results.sum.data()};
+    kAmxTiles ? chunk_.attend_on_tiles(queries) : chunk_.attend(queries);
+  }
 
   // The keys and values of positions [from, to) of the item's sequence.
   void load(const PagedItem& item, int64_t from, int64_t to) {
@@ -76,7 +83,11 @@ class Bf16Tile {
 
 bool paged_bf16_usable() { return instruction_set() >= InstructionSet::avx512_bf16; }
 
-void paged_bf16(const PagedCall& call, int64_t threads) { attend_paged<Bf16Tile>(call, bf16_cut(), threads); }
+void paged_bf16(const PagedCall& call, int64_t threads) { attend_paged<Bf16Tile<false>>(call, bf16_cut(), threads); }
+
+bool paged_amx_usable() { return instruction_set() >= InstructionSet::amx; }
+
+void paged_amx(const PagedCall& call, int64_t threads) { attend_paged<Bf16Tile<true>>(call, bf16_cut(), threads); }
 
 }  // namespace headroom
 
@@ -85,6 +96,8 @@ void paged_bf16(const PagedCall& call, int64_t threads) { attend_paged<Bf16Tile>
 namespace headroom {
 bool paged_bf16_usable() { return false; }
 void paged_bf16(const PagedCall&, int64_t) {}
+bool paged_amx_usable() { return false; }
+void paged_amx(const PagedCall&, int64_t) {}
 }  // namespace headroom
 
 #endif

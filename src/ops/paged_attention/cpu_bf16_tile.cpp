@@ -1,7 +1,8 @@
-// Attention of a few queries to a chunk of keys with AVX512_BF16 dot products. Keys are arranged so that a vector has
-// one pair of elements of 16 keys, values so that it has one pair of keys of 16 elements: neither product needs a sum
-// across lanes, and a query's sums are the same whatever queries are computed beside it.
+// Attention of a few queries to a chunk of keys with AVX512_BF16 dot products or on AMX tiles. Keys are arranged so
+// that a vector has one pair of elements of 16 keys, values so that it has one pair of keys of 16 elements: neither
+// product needs a sum across lanes, and a query's sums are the same whatever queries are computed beside it.
 #include "ops/attention/bf16_vector.h"
+#include "ops/cpu/amx.h"
 #include "ops/paged_attention/bf16_tile.h"
 
 #ifdef HEADROOM_HAS_AVX512
@@ -36,8 +37,8 @@ HEADROOM_AVX512_BF16 void load_keys(const uint16_t* const* k, int64_t count, int
 HEADROOM_AVX512_BF16 void load_values(const uint16_t* const* v, int64_t count, int64_t dim, uint16_t* to) {
   for (int64_t first = 0; first < dim; first += 32, to += 32 * kPagedBf16Chunk) {
     const __mmask32 mask = first_words(dim - first);
-    for (int64_t key = 0; key < count; key += 2) {
-      const __m512i even = _mm512_maskz_loadu_epi16(mask, v[key] + first);
+    for (int64_t key = 0; key < kPagedBf16Chunk; key += 2) {
+      const __m512i even = key < count ? _mm512_maskz_loadu_epi16(mask, v[key] + first) : _mm512_setzero_si512();
       const __m512i odd = key + 1 < count ? _mm512_maskz_loadu_epi16(mask, v[key + 1] + first) : _mm512_setzero_si512();
       const PairRow row = interleave_rows(even, odd);
       _mm512_store_si512(to + key * 16, row.first);
@@ -143,6 +144,81 @@ HEADROOM_AVX512_BF16 void attend_queries(const Arranged& chunk, const Bf16Querie
     weigh<kQueries>(chunk, numerators, element, of.o + first);
 }
 
+// Scores of kQueryTile queries, [group of keys][query][key].
+HEADROOM_AMX void score_tile(const Arranged& chunk, const uint16_t* q, float* scores) {
+  static_assert(kKeyGroups == 4, "as many tiles of sums");
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  const uint16_t* k = chunk.k;
+  for (int64_t element = 0; element < chunk.width; element += 32, k += 32 * 16) {
+    _tile_loadd(4, q + element, chunk.width * 2);
+    _tile_loadd(5, k, 64);
+    _tile_dpbf16ps(0, 4, 5);
+    _tile_loadd(6, k + 16 * chunk.width, 64);
+    _tile_dpbf16ps(1, 4, 6);
+    _tile_loadd(7, k + 32 * chunk.width, 64);
+    _tile_dpbf16ps(2, 4, 7);
+    _tile_loadd(5, k + 48 * chunk.width, 64);
+    _tile_dpbf16ps(3, 4, 5);
+  }
+  _tile_stored(0, scores, 64);
+  _tile_stored(1, scores + kQueryTile * 16, 64);
+  _tile_stored(2, scores + 2 * kQueryTile * 16, 64);
+  _tile_stored(3, scores + 3 * kQueryTile * 16, 64);
+  amx::order_memory();
+}
+
+// o[query][32 elements from `first`] = numerators times values, of `count` of the tile's queries.
+HEADROOM_AMX void weigh_tile(const Arranged& chunk, const uint16_t* numerators, int64_t count, int64_t first,
+                             float* const* o) {
+  const uint16_t* const values = chunk.v + first * kPagedBf16Chunk;
+  alignas(64) float sums[2 * kQueryTile * 16];
+  _tile_zero(0);
+  _tile_zero(1);
+  for (int64_t key = 0; key < kPagedBf16Chunk; key += 32) {
+    _tile_loadd(4, numerators + key, kPagedBf16Chunk * 2);
+    _tile_loadd(5, values + key * 16, 64);
+    _tile_dpbf16ps(0, 4, 5);
+    _tile_loadd(6, values + (kPagedBf16Chunk + key) * 16, 64);
+    _tile_dpbf16ps(1, 4, 6);
+  }
+  _tile_stored(0, sums, 64);
+  _tile_stored(1, sums + kQueryTile * 16, 64);
+  amx::order_memory();
+  for (int64_t query = 0; query < count; ++query) {
+    _mm512_storeu_ps(o[query] + first, _mm512_load_ps(sums + query * 16));
+    _mm512_storeu_ps(o[query] + first + 16, _mm512_load_ps(sums + (kQueryTile + query) * 16));
+  }
+}
+
+HEADROOM_AMX void attend_tile_of_queries(const Arranged& chunk, const Bf16Queries& of, int64_t first) {
+  const int64_t count = std::min(kQueryTile, of.count - first);
+  alignas(64) float scores[kKeyGroups * kQueryTile * 16];
+  score_tile(chunk, of.q + first * chunk.width, scores);
+  alignas(64) uint16_t numerators[kQueryTile * kPagedBf16Chunk] = {};
+  for (int64_t query = 0; query < count; ++query) {
+    __m512 found[kKeyGroups];
+#pragma GCC unroll 4
+    for (int64_t group = 0; group < kKeyGroups; ++group)
+      found[group] = _mm512_load_ps(scores + (group * kQueryTile + query) * 16);
+    exponentiate(chunk, found, numerators + query * kPagedBf16Chunk, of.maximum[first + query], of.sum[first + query]);
+  }
+  amx::order_memory();
+  for (int64_t element = 0; element < chunk.width; element += 32)
+    weigh_tile(chunk, numerators, count, element, of.o + first);
+}
+
+Arranged arranged(const uint16_t* k, const uint16_t* v, int64_t width, int64_t count, const ScoreScale& scores) {
+  Arranged chunk{k, v, width, count, scores.scale, scores.softcap, {}};
+  for (int64_t group = 0; group < kKeyGroups; ++group) {
+    const int64_t keys = std::clamp<int64_t>(count - group * 16, 0, 16);
+    chunk.seen[group] = static_cast<__mmask16>((1u << keys) - 1);
+  }
+  return chunk;
+}
+
 }  // namespace
 
 HEADROOM_AVX512_BF16 void Bf16Chunk::load(const uint16_t* const* k, const uint16_t* const* v, int64_t count) {
@@ -158,16 +234,20 @@ HEADROOM_AVX512_BF16 void Bf16Chunk::load(const uint16_t* const* k, const uint16
 }
 
 HEADROOM_AVX512_BF16 void Bf16Chunk::attend(const Bf16Queries& queries) const {
-  Arranged chunk{k_, v_, width_, count_, scale_, softcap_, {}};
-  for (int64_t group = 0; group < kKeyGroups; ++group) {
-    const int64_t keys = std::clamp<int64_t>(count_ - group * 16, 0, 16);
-    chunk.seen[group] = static_cast<__mmask16>((1u << keys) - 1);
-  }
+  const Arranged chunk = arranged(k_, v_, width_, count_, scores_);
   int64_t first = 0;
   for (; first + kTogether <= queries.count; first += kTogether) attend_queries<kTogether>(chunk, queries, first);
   if (queries.count - first == 3) return attend_queries<3>(chunk, queries, first);
   if (queries.count - first == 2) return attend_queries<2>(chunk, queries, first);
   if (queries.count - first == 1) attend_queries<1>(chunk, queries, first);
+}
+
+HEADROOM_AMX void Bf16Chunk::attend_on_tiles(const Bf16Queries& queries) const {
+  const Arranged chunk = arranged(k_, v_, width_, count_, scores_);
+  amx::order_memory();
+  amx::enter_tiles();
+  for (int64_t first = 0; first < queries.count; first += kQueryTile) attend_tile_of_queries(chunk, queries, first);
+  amx::leave_tiles();
 }
 
 HEADROOM_AVX512_BF16 void Bf16Chunk::copy_queries(const void* q, int64_t heads, uint16_t* to) const {
