@@ -160,9 +160,10 @@ class Int8Mixed(DiskTest):
         for i, options in enumerate((("--technique", "recompute=on"), ("--technique", "offload-parameters=on", *self.disk()))):
             with self.subTest(options=options):
                 self.assertEqual(self.losses(f"b{i}", *same, *options), plain)
-        for found, expected in zip(self.losses("t", *same, "--threads", "2"), plain):  # the norm's sums depend on the threads
+        # The norm's sums depend on the threads; what differs by 1e-8 after a step makes some codes differ by one.
+        for step, (found, expected) in enumerate(zip(self.losses("t", *same, "--threads", "2"), plain)):
             for value, other in zip(found, expected):
-                self.assertAlmostEqual(value, other, delta=1e-6 * other)
+                self.assertAlmostEqual(value, other, delta=(1e-3 if step else 1e-7) * other)
         some = self.losses("s", *same[:2], "--technique", "quantize-training=int8-mixed:output+grad_input")
         self.assertEqual(some[0][1], plain[0][1])  # the same loss, other gradients
         self.assertNotEqual(some[0][2], plain[0][2])

@@ -15,6 +15,7 @@
 #include "passes/sequence_chunks.h"
 #include "planner/candidates.h"
 #include "planner/emit.h"
+#include "planner/techniques/length_buckets.h"
 
 namespace headroom::test {
 
@@ -37,7 +38,8 @@ inline void remake(const PlanRequest& request, const ChunkedPlan& chunked, Plan&
   if (chunked.fused) fuse_optimizer(graph, graph.find_program("train_step"));
   if (chunked.offload) chunked.offload(graph);
   verify_or_throw(graph, "the passes after sequence-chunks");
-  const Liveness liveness = analyze_liveness(graph, graph.bounds(), request.facts);
+  Liveness liveness = analyze_liveness(graph, graph.bounds(), request.facts);
+  if (chunked.length > 0) book_scratch(graph, bucket_bindings(graph, chunked.length), request.facts, liveness);
   AssignmentOptions options;
   options.alignment = request.facts.alignment;
   options.exact_nodes = 0;

@@ -88,11 +88,13 @@ TEST(SequenceChunks, TakeFewerBytes) {
   options.techniques.max_grad_norm = 0;
   options.techniques.pins = {{"recompute", "on"}, {"chunked-loss", "64"}};
   int64_t before = INT64_MAX;
-  for (const int64_t chunks : {1, 2, 4, 8}) {  // at 8 the gradient of attention, which is not split, may hold the peak
+  // At 8, with the scratch of AMX at 4, the gradient of attention, which is not split, may hold the peak.
+  const int64_t least = cpu_facts(1).has_bf16_tiles() ? 4 : 8;
+  for (const int64_t chunks : {1, 2, 4, 8}) {
     const ChunkedOutcome outcome =
         run_chunked(options, directory / "cache.bin",
                     {chunks, Keep::block_input, true, [](Graph& graph) { to_the_host(graph, 0, true); }});
-    EXPECT_LT(outcome.step_bytes, before + (chunks == 8)) << chunks;
+    EXPECT_LT(outcome.step_bytes, before + (chunks >= least)) << chunks;
     before = outcome.step_bytes;
   }
 }

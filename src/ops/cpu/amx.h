@@ -19,6 +19,11 @@
 // The same for pieces of a few instructions, whose vectors stay in registers.
 #define HEADROOM_AMX_INLINE HEADROOM_AMX __attribute__((always_inline))
 
+// The same two with products of bytes.
+#define HEADROOM_AMX_INT8 \
+  __attribute__((target("amx-tile,amx-int8,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,prfchw")))
+#define HEADROOM_AMX_INT8_INLINE HEADROOM_AMX_INT8 __attribute__((always_inline))
+
 namespace headroom::amx {
 
 inline constexpr int64_t kTileBytes = 1024;            // 16 rows of 64 bytes

@@ -9,10 +9,6 @@
 
 #ifdef HEADROOM_HAS_AMX
 
-#define HEADROOM_AMX_INT8 \
-  __attribute__((target("amx-tile,amx-int8,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,prfchw")))
-#define HEADROOM_AMX_INT8_INLINE HEADROOM_AMX_INT8 __attribute__((always_inline))
-
 namespace headroom {
 namespace {
 

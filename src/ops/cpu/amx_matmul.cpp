@@ -369,9 +369,11 @@ TileOffer offer_amx_tiles(const MatmulSpec& spec, const DeviceFacts& facts) {
 
 namespace {
 
-// With so few rows or columns, packing three parts of the other operand takes as long as the product in fp32.
+// With so few columns, or rows of a weight's gradient, packing three parts of the other operand takes as long as the
+// product in fp32. Rows of a layer don't count: a chunk of a sequence has the bits of the whole.
 bool too_small_to_split(const MatmulSpec& spec) {
-  return spec.operand == DType::f32 && spec.multiply == Multiply::full && std::min(spec.size.rows, spec.size.cols) < 32;
+  const int64_t least = spec.a_transposed ? std::min(spec.size.rows, spec.size.cols) : spec.size.cols;
+  return spec.operand == DType::f32 && spec.multiply == Multiply::full && least < 32;
 }
 
 MatmulOffer make_product(const MatmulSpec& spec, const TileKernel& tiles, const DeviceFacts& facts, int64_t booked) {

@@ -9,12 +9,6 @@
 #include "ops/cpu/int8_codes.h"
 #include "ops/linear/int8_block_kernels.h"
 
-#ifdef HEADROOM_HAS_AMX
-#define HEADROOM_AMX_INT8 \
-  __attribute__((target("amx-tile,amx-int8,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,prfchw")))
-#define HEADROOM_AMX_INT8_INLINE HEADROOM_AMX_INT8 __attribute__((always_inline))
-#endif
-
 namespace headroom {
 
 #ifdef HEADROOM_HAS_AMX
