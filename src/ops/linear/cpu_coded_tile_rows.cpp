@@ -21,6 +21,7 @@ struct CodedColumns {
   int64_t block = 0;
 };
 
+// Decodes 32 codes of a column; begin(), for all columns, comes before the first of them in a block.
 template <int kBits>
 class ColumnDecoder;
 
@@ -28,7 +29,8 @@ template <>
 class ColumnDecoder<8> {
  public:
   HEADROOM_AMX explicit ColumnDecoder(CodeTable) {}
-  HEADROOM_AMX_INLINE __m512i at(const CodedColumns& from, int64_t column, int64_t i) {
+  HEADROOM_AMX_INLINE void begin(const CodedColumns&, int64_t, int64_t) {}
+  HEADROOM_AMX_INLINE __m512i at(const CodedColumns& from, int64_t column, int64_t i) const {
     const __m512 scale = _mm512_set1_ps(from.scales[column * from.row_scales + i / from.block]);
     return decoded_bytes(from.codes + column * from.row_bytes + i, scale);
   }
@@ -38,9 +40,12 @@ template <>
 class ColumnDecoder<4> {
  public:
   HEADROOM_AMX explicit ColumnDecoder(CodeTable codes) : values_(_mm512_loadu_ps(code_values(codes).data())) {}
-  HEADROOM_AMX_INLINE __m512i at(const CodedColumns& from, int64_t column, int64_t i) {
-    if (i % from.block == 0)
-      tables_[column] = nibble_table(values_, from.scales[column * from.row_scales + i / from.block]);
+  HEADROOM_AMX_INLINE void begin(const CodedColumns& from, int64_t columns, int64_t i) {
+    const float* const scales = from.scales + i / from.block;
+    for (int64_t column = 0; column < columns; ++column)
+      tables_[column] = nibble_table(values_, scales[column * from.row_scales]);
+  }
+  HEADROOM_AMX_INLINE __m512i at(const CodedColumns& from, int64_t column, int64_t i) const {
     return decoded_nibbles(from.codes + column * from.row_bytes + i / 2, tables_[column]);
   }
 
@@ -64,6 +69,8 @@ HEADROOM_AMX void decode_columns(const RowProduct& call, const CodedColumns& fro
     const int64_t part = i / kTileStep % kStepsOfLine;
     prefetch_columns(from.codes, from.row_bytes, columns, (i - part * kTileStep) * kBits / 8, part, kStepsOfLine);
     std::byte* const to = decoded[i / kTileStep % 2];
+    if (i % from.block == 0) decoder.begin(from, columns, i);
+#pragma GCC unroll 4
     for (int64_t column = 0; column < columns; ++column)
       _mm512_store_si512(to + column * 64, decoder.at(from, column, i));
   };
