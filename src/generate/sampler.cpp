@@ -1,6 +1,7 @@
 #include "generate/sampler.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -15,6 +16,23 @@ constexpr size_t kChunk = 2048;  // ids whose weights are summed in one piece
 
 // Numbers by size, then NaNs.
 bool larger(float x, float y) { return x > y || (std::isnan(y) && !std::isnan(x)); }
+
+// The first of the largest numbers; NaNs are smaller.
+size_t largest(std::span<const float> numbers) {
+  constexpr size_t kLanes = 16;
+  std::array<float, kLanes> lanes;
+  lanes.fill(-std::numeric_limits<float>::infinity());
+  const size_t whole = numbers.size() / kLanes * kLanes;
+  for (size_t i = 0; i < whole; i += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane)
+      lanes[lane] = numbers[i + lane] > lanes[lane] ? numbers[i + lane] : lanes[lane];
+  float most = *std::max_element(lanes.begin(), lanes.end());
+  for (size_t i = whole; i < numbers.size(); ++i) most = numbers[i] > most ? numbers[i] : most;
+  const auto found = std::find(numbers.begin(), numbers.end(), most);
+  const auto less = [](float x, float y) { return larger(y, x); };
+  return static_cast<size_t>((found != numbers.end() ? found : std::max_element(numbers.begin(), numbers.end(), less)) -
+                             numbers.begin());
+}
 
 size_t chunks_of(size_t count) { return (count + kChunk - 1) / kChunk; }
 
@@ -36,8 +54,7 @@ int64_t Sampler::memory_bytes(int64_t vocab) {
 }
 
 int32_t Sampler::pick(const SamplingOptions& options, std::span<const float> logits, int64_t position) {
-  const auto best = static_cast<int32_t>(
-      std::max_element(logits.begin(), logits.end(), [](float x, float y) { return larger(y, x); }) - logits.begin());
+  const auto best = static_cast<int32_t>(largest(logits));
   const float top = logits[static_cast<size_t>(best)];
   if (options.temperature <= 0 || options.top_k == 1 || !std::isfinite(top)) return best;
   weigh(options, logits, top);

@@ -52,7 +52,7 @@ inline TiledRows tiled_rows_at(const RowProduct& call, int64_t row) {
   return {static_cast<const std::byte*>(call.arranged) + row * call.ins * 2};
 }
 
-constexpr int64_t kBytesAhead = 512;
+constexpr int64_t kBytesAhead = 768;
 
 // Prefetches what `columns` rows of the weight store at byte `at` and some steps further on, behind the end of a row in
 // the columns that follow. One of `parts` parts of the rows.

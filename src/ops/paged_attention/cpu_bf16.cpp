@@ -13,7 +13,7 @@ namespace {
 template <bool kAmxTiles>
 class Bf16Tile {
  public:
-  static constexpr int64_t kRows = kPagedBf16Tile;
+  static constexpr int64_t kRows = kAmxTiles ? kPagedAmxTile : kPagedBf16Tile;
   static bool together(int64_t) { return true; }
 
   explicit Bf16Tile(const PagedCall& call)
@@ -39,7 +39,7 @@ class Bf16Tile {
   }
 
  private:
-  static constexpr int64_t kQueries = kPagedBf16Tile * kPagedHeads;
+  static constexpr int64_t kHeads = kAmxTiles ? kPagedAmxHeads : kPagedHeads, kQueries = kRows * kHeads;
 
   // Where the partial results of queries go.
   struct Results {
@@ -57,7 +57,7 @@ class Bf16Tile {
   };
 
   void attend(const uint16_t* q, const Results& results) const {
-    static_assert(kPagedHeads <= kQueryTile && kQueries % kQueryTile == 0);
+    static_assert(kHeads <= kQueryTile && kQueries % kQueryTile == 0);
     const Bf16Queries queries{q, results.count, results.o.data(), results.maximum.data(), results.sum.data()};
     kAmxTiles ? chunk_.attend_on_tiles(queries) : chunk_.attend(queries);
   }
@@ -87,7 +87,7 @@ void paged_bf16(const PagedCall& call, int64_t threads) { attend_paged<Bf16Tile<
 
 bool paged_amx_usable() { return instruction_set() >= InstructionSet::amx; }
 
-void paged_amx(const PagedCall& call, int64_t threads) { attend_paged<Bf16Tile<true>>(call, bf16_cut(), threads); }
+void paged_amx(const PagedCall& call, int64_t threads) { attend_paged<Bf16Tile<true>>(call, amx_cut(), threads); }
 
 }  // namespace headroom
 

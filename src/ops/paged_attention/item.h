@@ -8,24 +8,24 @@
 
 namespace headroom {
 
-// At most kPagedHeads heads of one row that read one kv head. A sequence's keys are cut at multiples of `chunk`.
+// Heads of one row that read one kv head, as many as the cut says. A sequence's keys are cut at multiples of its chunk.
 class PagedItem {
  public:
   // `slot`: room for the partial results of all chunks (paged_slot_floats()).
-  PagedItem(const PagedCall& call, int64_t chunk, int64_t index, float* slot)
+  PagedItem(const PagedCall& call, const PagedCut& cut, int64_t index, float* slot)
       : call_(call),
         shape_(call.shape),
-        size_(chunk),
-        row_(index / paged_parts(shape_)),
-        kv_head_(index % paged_parts(shape_) % shape_.kv_heads),
-        head_(kv_head_ * shape_.group() + index % paged_parts(shape_) / shape_.kv_heads * kPagedHeads),
-        heads_(std::min<int64_t>(kPagedHeads, (kv_head_ + 1) * shape_.group() - head_)),
+        size_(cut.chunk),
+        row_(index / paged_parts(shape_, cut)),
+        kv_head_(index % paged_parts(shape_, cut) % shape_.kv_heads),
+        head_(kv_head_ * shape_.group() + index % paged_parts(shape_, cut) / shape_.kv_heads * cut.heads),
+        heads_(std::min<int64_t>(cut.heads, (kv_head_ + 1) * shape_.group() - head_)),
         position_(call.position(row_)),
         width_(padded_dim(shape_.dim)),
-        most_(paged_chunks(shape_, chunk)),
+        most_(paged_chunks(shape_, cut.chunk)),
         o_(slot),
-        maximum_(slot + paged_heads(shape_) * most_ * width_),
-        sum_(maximum_ + paged_heads(shape_) * most_) {}
+        maximum_(slot + paged_heads(shape_, cut) * most_ * width_),
+        sum_(maximum_ + paged_heads(shape_, cut) * most_) {}
 
   int64_t heads() const { return heads_; }
   // The first element, in the pools, of the kv head's key and value at a position of the sequence.

@@ -23,9 +23,9 @@ class PagedRows {
  public:
   PagedRows(const PagedCall& call, const PagedCut& cut, int64_t row, int64_t rows, int64_t part, float* slots)
       : rows_(rows), tile_(call) {
-    const int64_t parts = paged_parts(call.shape), floats = paged_slot_floats(call.shape, cut.chunk);
+    const int64_t parts = paged_parts(call.shape, cut), floats = paged_slot_floats(call.shape, cut);
     for (int64_t i = 0; i < rows; ++i) {
-      items_[index(i)].emplace(call, cut.chunk, (row + i) * parts + part, slots + i * floats);
+      items_[index(i)].emplace(call, cut, (row + i) * parts + part, slots + i * floats);
       pointers_[index(i)] = &item(i);
     }
     if (rows == 1 || !Tile::together(call.shape.dim)) return;
@@ -59,18 +59,18 @@ class PagedRows {
 // For few items: the threads divide the chunks of all items.
 template <typename Tile>
 void share_paged_chunks(const PagedCall& call, const PagedCut& cut, float* slots) {
-  const int64_t items = paged_items(call.shape);
-  const int64_t floats = paged_slot_floats(call.shape, cut.chunk), most = paged_chunks(call.shape, cut.chunk);
+  const int64_t items = paged_items(call.shape, cut);
+  const int64_t floats = paged_slot_floats(call.shape, cut), most = paged_chunks(call.shape, cut.chunk);
   parallel_for(items * most, 1, [&](int64_t begin, int64_t end, int) {
     Tile tile(call);
     for (int64_t index = begin; index < end; ++index) {
       // Sorted by chunk first, so that the threads get about the same number of chunks that exist.
-      const PagedItem item(call, cut.chunk, index % items, slots + index % items * floats);
+      const PagedItem item(call, cut, index % items, slots + index % items * floats);
       if (index / items < item.chunks()) tile.attend(item, index / items);
     }
   });
   parallel_for(items, 4, [&](int64_t begin, int64_t end, int) {
-    for (int64_t index = begin; index < end; ++index) PagedItem(call, cut.chunk, index, slots + index * floats).join();
+    for (int64_t index = begin; index < end; ++index) PagedItem(call, cut, index, slots + index * floats).join();
   });
 }
 
@@ -79,13 +79,13 @@ template <typename Tile>
 void attend_paged(const PagedCall& call, const PagedCut& cut, int64_t threads) {
   auto* const slots = reinterpret_cast<float*>(call.scratch);
   if (shares_chunks(call.shape, cut, threads)) return share_paged_chunks<Tile>(call, cut, slots);
-  const int64_t parts = paged_parts(call.shape), tiles = (call.shape.rows + cut.rows - 1) / cut.rows * parts;
+  const int64_t parts = paged_parts(call.shape, cut), tiles = (call.shape.rows + cut.rows - 1) / cut.rows * parts;
   const int64_t each = (tiles + threads - 1) / threads;
   parallel_for(each * threads, each, [&](int64_t begin, int64_t end, int thread) {
     for (int64_t index = begin; index < end; ++index) {
       // Later rows of a sequence see more keys: a thread's tiles are spread over the rows.
       const int64_t tile = index % each * threads + index / each, first = tile / parts * cut.rows;
-      float* const slots_of = slots + thread * cut.rows * paged_slot_floats(call.shape, cut.chunk);
+      float* const slots_of = slots + thread * cut.rows * paged_slot_floats(call.shape, cut);
       const int64_t stop = std::min(first + cut.rows, tile < tiles ? call.shape.rows : 0);
       for (int64_t row = first, count = 0; row < stop; row += count) {
         count = rows_in_turn(call, row, stop);
