@@ -8,16 +8,16 @@ namespace headroom {
 #ifdef HEADROOM_HAS_AMX
 namespace {
 
-// What is prefetched while columns are multiplied: if all rows of x fit into one pass, the weight some steps ahead;
-// else the next columns, line by line.
+// What is prefetched while columns are multiplied: in the first pass over them the weight some steps ahead, if there is
+// no other pass or its rows are long; else the next columns in every pass, line by line.
 struct Prefetch {
-  bool once = true;
+  bool in_order = true;
   const char* at = nullptr;
   const char* end = nullptr;
   int64_t lines = 0;  // at each step
 
   HEADROOM_AMX_INLINE void step(const uint16_t* w, int64_t ins, int64_t columns, int64_t i) {
-    if (once) return prefetch_columns(w, ins * 2, columns, i * 2);
+    if (in_order) return prefetch_columns(w, ins * 2, columns, i * 2);
     if (at >= end) return;
     for (int64_t line = 0; line < lines; ++line, at += 64) _mm_prefetch(at, _MM_HINT_T1);
   }
@@ -64,6 +64,7 @@ HEADROOM_AMX void tile_columns(const RowProduct& call, int64_t out, int64_t colu
     const TiledRows rows = tiled_rows_at(call, row);
     const int row_tiles = call.rows - row > kTileLanes ? 2 : 1;
     (row_tiles == 2 ? multiply<kColumnTiles, 2> : multiply<kColumnTiles, 1>)(w, call.ins, rows, prefetch, sums);
+    prefetch.in_order = false;
     for (int tile = 0; tile < kColumnTiles * row_tiles; ++tile) {
       const int64_t first = row + tile % row_tiles * kTileLanes;
       finish_columns<R>(call, first, std::min(kTileLanes, call.rows - first), out + tile / row_tiles * kTileLanes,
@@ -72,11 +73,14 @@ HEADROOM_AMX void tile_columns(const RowProduct& call, int64_t out, int64_t colu
   }
 }
 
+constexpr int64_t kLongRow =
+    2560;  // so many columns of longer rows do not stay in the second-level cache with the next
+
 Prefetch prefetch_behind(const RowProduct& call, int64_t out, int64_t columns, int64_t end) {
   const int64_t passes = (call.rows + 2 * kTileLanes - 1) / (2 * kTileLanes);
   Prefetch prefetch;
-  prefetch.once = passes == 1;
-  if (prefetch.once || out + 2 * columns > end) return prefetch;
+  prefetch.in_order = passes == 1 || call.ins > kLongRow;
+  if (prefetch.in_order || out + 2 * columns > end) return prefetch;
   prefetch.at = static_cast<const char*>(call.w) + (out + columns) * call.ins * 2;
   prefetch.end = prefetch.at + columns * call.ins * 2;
   prefetch.lines = std::max<int64_t>(1, columns / passes);
