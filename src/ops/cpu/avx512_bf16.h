@@ -17,6 +17,7 @@
 #endif
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #define HEADROOM_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
@@ -123,6 +124,17 @@ HEADROOM_AVX512_BF16 inline __attribute__((always_inline)) void transpose16(__m5
     r[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
     r[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xdd);
   }
+}
+
+// to[j][i] = load(i)[j] for 16 vectors of 32-bit elements; `to` is aligned to 64 bytes.
+template <typename Load>
+HEADROOM_AVX512_BF16 inline __attribute__((always_inline)) void store_turned(const Load& load, void* to) {
+  __m512i block[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) block[i] = load(i);
+  transpose16(block);
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) _mm512_store_si512(static_cast<std::byte*>(to) + 64 * i, block[i]);
 }
 
 // to[j][i] = from[i][j] for 32-bit elements; rows and columns are multiples of 16.

@@ -74,13 +74,8 @@ template <typename R>
 HEADROOM_AMX void finish_columns(const RowProduct& call, int64_t row, int64_t rows, int64_t out, int64_t columns,
                                  const float* sums) {
   if (!call.arranged) return finish<R>(call, row, 1, out, columns, sums, kTileLanes);
-  __m512i block[16];
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) block[i] = _mm512_load_si512(sums + i * kTileLanes);
-  transpose16(block);
   alignas(64) float by_row[kTileSums];
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) _mm512_store_si512(by_row + i * kTileLanes, block[i]);
+  store_turned([&](int i) HEADROOM_AVX512_BF16 { return _mm512_load_si512(sums + i * kTileLanes); }, by_row);
   finish<R>(call, row, rows, out, columns, by_row, kTileLanes);
 }
 

@@ -112,14 +112,10 @@ HEADROOM_AMX_INT8 void finish_tiles(const RowProduct& product, DType dtype, int6
     const int64_t out = column + first;
     const __m512 bias = product.bias ? _mm512_maskz_loadu_ps(mask, product.bias + out) : _mm512_setzero_ps();
     for (int64_t row = 0; row < product.rows; row += kTileRows) {
-      __m512i block[kTileRows];
-#pragma GCC unroll 16
-      for (int i = 0; i < kTileRows; ++i)
-        block[i] = _mm512_loadu_si512(from.sums + (first + i) * from.column_step + row);
-      transpose16(block);
       alignas(64) float sums[kTileRows * kTileRows];
-#pragma GCC unroll 16
-      for (int i = 0; i < kTileRows; ++i) _mm512_store_si512(sums + i * kTileRows, block[i]);
+      const float* const columns = from.sums + first * from.column_step + row;
+      store_turned([&](int i) HEADROOM_AVX512_BF16 { return _mm512_loadu_si512(columns + i * from.column_step); },
+                   sums);
       for (int64_t i = 0; i < std::min(kTileRows, product.rows - row); ++i) {
         const int64_t at = (row + i) * product.outs + out;
         __m512 sum = _mm512_load_ps(sums + i * kTileRows);

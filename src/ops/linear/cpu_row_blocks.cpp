@@ -88,16 +88,6 @@ HEADROOM_AVX512_BF16 void block_tile(const int32_t* x, const uint16_t* w, int64_
         _mm512_add_ps(_mm512_add_ps(passes[0][out], passes[1][out]), _mm512_add_ps(passes[2][out], passes[3][out]));
 }
 
-// Sixteen rows by sixteen columns of sums, by columns, as rows.
-HEADROOM_AVX512_BF16 void transpose_sums(const __m512* columns, float* rows) {
-  __m512i block[16];
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) block[i] = _mm512_castps_si512(columns[i]);
-  transpose16(block);
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) _mm512_store_si512(rows + i * 16, block[i]);
-}
-
 template <typename R>
 HEADROOM_AVX512_BF16 void block_columns(const RowProduct& call, int64_t begin, int64_t end) {
   const auto* const blocks = static_cast<const int32_t*>(call.arranged);
@@ -116,7 +106,7 @@ HEADROOM_AVX512_BF16 void block_columns(const RowProduct& call, int64_t begin, i
       block_tile<6>(x, w, call.ins, next, columns);
       block_tile<5>(x, w + 6 * call.ins, call.ins, next, columns + 6);
       block_tile<5>(x, w + 11 * call.ins, call.ins, next, columns + 11);
-      transpose_sums(columns, sums);
+      store_turned([&](int i) HEADROOM_AVX512_BF16 { return _mm512_castps_si512(columns[i]); }, sums);
       finish<R>(call, row, std::min(kBlockRows, call.rows - row), out, kColumns, sums, kColumns);
     }
   }

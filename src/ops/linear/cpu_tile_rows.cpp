@@ -108,15 +108,12 @@ HEADROOM_AMX void range_on_tiles(const RowProduct& call, int64_t begin, int64_t 
 }
 
 HEADROOM_AMX void arrange_tile_rows(const uint16_t* x, int64_t rows, int64_t ins, std::byte* to) {
-  for (int64_t i = 0; i < ins; i += kTileStep, to += amx::kTileBytes) {
-    __m512i block[16];
-#pragma GCC unroll 16
-    for (int row = 0; row < 16; ++row)
-      block[row] = row < rows ? _mm512_loadu_si512(x + row * ins + i) : _mm512_setzero_si512();
-    transpose16(block);
-#pragma GCC unroll 16
-    for (int pair = 0; pair < 16; ++pair) _mm512_store_si512(to + pair * 64, block[pair]);
-  }
+  for (int64_t i = 0; i < ins; i += kTileStep, to += amx::kTileBytes)
+    store_turned(
+        [&](int row) HEADROOM_AVX512_BF16 {
+          return row < rows ? _mm512_loadu_si512(x + row * ins + i) : _mm512_setzero_si512();
+        },
+        to);
 }
 
 }  // namespace

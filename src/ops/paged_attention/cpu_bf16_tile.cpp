@@ -23,13 +23,11 @@ HEADROOM_AVX512_BF16 inline __m512bh pair_of(const uint16_t* at) {
 HEADROOM_AVX512_BF16 void load_keys(const uint16_t* const* k, int64_t count, int64_t dim, uint16_t* to) {
   for (int64_t first = 0; first < dim; first += 32, to += 32 * 16) {
     const __mmask32 mask = first_words(dim - first);
-    __m512i block[16];
-#pragma GCC unroll 16
-    for (int64_t key = 0; key < 16; ++key)
-      block[key] = key < count ? _mm512_maskz_loadu_epi16(mask, k[key] + first) : _mm512_setzero_si512();
-    transpose16(block);
-#pragma GCC unroll 16
-    for (int64_t pair = 0; pair < 16; ++pair) _mm512_store_si512(to + pair * 32, block[pair]);
+    store_turned(
+        [&](int key) HEADROOM_AVX512_BF16 {
+          return key < count ? _mm512_maskz_loadu_epi16(mask, k[key] + first) : _mm512_setzero_si512();
+        },
+        to);
   }
 }
 
