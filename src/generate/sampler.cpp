@@ -28,10 +28,8 @@ size_t largest(std::span<const float> numbers) {
       lanes[lane] = numbers[i + lane] > lanes[lane] ? numbers[i + lane] : lanes[lane];
   float most = *std::max_element(lanes.begin(), lanes.end());
   for (size_t i = whole; i < numbers.size(); ++i) most = numbers[i] > most ? numbers[i] : most;
-  const auto found = std::find(numbers.begin(), numbers.end(), most);
-  const auto less = [](float x, float y) { return larger(y, x); };
-  return static_cast<size_t>((found != numbers.end() ? found : std::max_element(numbers.begin(), numbers.end(), less)) -
-                             numbers.begin());
+  const auto found = std::find(numbers.begin(), numbers.end(), most);  // none among NaNs alone
+  return found == numbers.end() ? 0 : static_cast<size_t>(found - numbers.begin());
 }
 
 size_t chunks_of(size_t count) { return (count + kChunk - 1) / kChunk; }

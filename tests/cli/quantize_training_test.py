@@ -1,7 +1,9 @@
 """Weights trained as 8-bit codes: their planned memory, training, saving, refusals."""
 
 import json
+import os
 import unittest
+from pathlib import Path
 
 from program import CONFIG, DiskTest, read_safetensors
 
@@ -160,10 +162,11 @@ class Int8Mixed(DiskTest):
         for i, options in enumerate((("--technique", "recompute=on"), ("--technique", "offload-parameters=on", *self.disk()))):
             with self.subTest(options=options):
                 self.assertEqual(self.losses(f"b{i}", *same, *options), plain)
-        # The norm's sums depend on the threads; what differs by 1e-8 after a step makes some codes differ by one.
+        # The norm's sums depend on the threads. On AMX it differs by 5e-9, enough to make some codes differ by one a step later.
+        amx = "amx_tile" in Path("/proc/cpuinfo").read_text() and "ONEDNN_MAX_CPU_ISA" not in os.environ
         for step, (found, expected) in enumerate(zip(self.losses("t", *same, "--threads", "2"), plain)):
             for value, other in zip(found, expected):
-                self.assertAlmostEqual(value, other, delta=(1e-3 if step else 1e-7) * other)
+                self.assertAlmostEqual(value, other, delta=(1e-3 if amx and step else 1e-6) * other)
         some = self.losses("s", *same[:2], "--technique", "quantize-training=int8-mixed:output+grad_input")
         self.assertEqual(some[0][1], plain[0][1])  # the same loss, other gradients
         self.assertNotEqual(some[0][2], plain[0][2])

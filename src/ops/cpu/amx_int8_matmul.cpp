@@ -35,14 +35,6 @@ struct Elements {
   }
 };
 
-HEADROOM_AMX_INT8_INLINE inline __mmask16 first_lanes(int64_t count) {
-  return static_cast<__mmask16>(first_words(count));
-}
-
-HEADROOM_AMX_INT8_INLINE inline __m512i magnitudes(__m512 value) {
-  return _mm512_and_si512(_mm512_castps_si512(value), _mm512_set1_epi32(0x7fffffff));
-}
-
 // Codes as whole numbers; a lane whose inverse is 0 has zeros.
 HEADROOM_AMX_INT8_INLINE inline __m512i codes_of(__m512 value, __m512 inverse) {
   const __mmask16 positive = _mm512_cmp_ps_mask(inverse, _mm512_setzero_ps(), _CMP_GT_OQ);

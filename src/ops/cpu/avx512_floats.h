@@ -16,6 +16,16 @@ HEADROOM_AVX512_BF16 inline __attribute__((always_inline)) __m512 load_floats(DT
   return dtype == DType::bf16 ? widen_bf16(words) : _mm512_cvtph_ps(words);
 }
 
+// A mask of the first `count` of 16 lanes.
+HEADROOM_AVX512_BF16 inline __attribute__((always_inline)) __mmask16 first_lanes(int64_t count) {
+  return static_cast<__mmask16>(first_words(std::min<int64_t>(count, 16)));
+}
+
+// The bits of |x|, which are ordered as |x| is.
+HEADROOM_AVX512_BF16 inline __attribute__((always_inline)) __m512i magnitudes(__m512 x) {
+  return _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff));
+}
+
 // To nearest even; unlike the processor's conversion this keeps subnormal numbers.
 HEADROOM_AVX512_BF16 inline __attribute__((always_inline)) __m256i rounded_words(__m512 value) {
   const __m512i bits = _mm512_castps_si512(value);

@@ -44,7 +44,6 @@ struct TiledRows {
   int64_t pair_bytes = 64;  // from pair to pair
 
   int64_t step_bytes() const { return kTileLanes * pair_bytes; }
-  int64_t sums() const { return kTileLanes * pair_bytes / 4; }  // of a tile
 };
 
 inline TiledRows tiled_rows_at(const RowProduct& call, int64_t row) {

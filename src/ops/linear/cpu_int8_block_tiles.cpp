@@ -108,7 +108,7 @@ HEADROOM_AMX_INT8 void multiply_tile(const TileColumns& w, int64_t first, int64_
 HEADROOM_AMX_INT8 void finish_tiles(const RowProduct& product, DType dtype, int64_t column, int64_t count,
                                     const BlockSums& from) {
   for (int64_t first = 0; first < count; first += kTileRows) {
-    const auto mask = static_cast<__mmask16>(first_words(std::min(kTileRows, count - first)));
+    const __mmask16 mask = first_lanes(count - first);
     const int64_t out = column + first;
     const __m512 bias = product.bias ? _mm512_maskz_loadu_ps(mask, product.bias + out) : _mm512_setzero_ps();
     for (int64_t row = 0; row < product.rows; row += kTileRows) {
@@ -191,9 +191,7 @@ template <int kBits>
 HEADROOM_AMX_INT8_INLINE inline float encode_block(const void* x, DType dtype, int64_t at, int32_t* codes) {
   constexpr __mmask16 kAll = 0xffff;
   const __m512 low = load_floats(dtype, x, at, kAll), high = load_floats(dtype, x, at + 16, kAll);
-  const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
-  const __m512i largest = _mm512_max_epi32(_mm512_and_si512(_mm512_castps_si512(low), magnitude),
-                                           _mm512_and_si512(_mm512_castps_si512(high), magnitude));
+  const __m512i largest = _mm512_max_epi32(magnitudes(low), magnitudes(high));
   const Int8Scale scale = int8_scale(_mm512_reduce_max_epi32(largest));
   __m128i first = _mm_setzero_si128(), second = first;
   if (scale.inverse > 0) {

@@ -14,7 +14,7 @@ class DecodedRows {
       : range_(products_of({dtype, dtype, y}, plan, facts)),
         y_(y),
         tiles_(plan.tiles),
-        rows_(plan.tiles ? decoded_tile_rows(plan.count) : kDecodedRows),
+        rows_(most_decoded_rows(plan.tiles, plan.count)),
         row_bytes_(decoded_row_bytes(plan.ins, dtype)),
         threads_(facts.threads) {}
 

@@ -18,6 +18,7 @@ inline int64_t low_rank_of(const OpCall& call) {
 
 // Rows of a weight in blocks of codes that a thread decodes at a time: whole tiles of every dot product.
 constexpr int64_t kDecodedRows = 24;
+inline int64_t most_decoded_rows(bool tiles, int64_t rows) { return tiles ? decoded_tile_rows(rows) : kDecodedRows; }
 
 // `x`: the dtype of the decoded elements.
 inline int64_t decoded_row_bytes(int64_t ins, DType x) { return align_up(ins * dtype_bytes(x), 64); }
@@ -73,8 +74,8 @@ inline int64_t rows_scratch(const OpCall& call, const DeviceFacts& facts) {
   if (shape.out_in && wide)
     return decoded_rows_bytes(shape.ins, DType::f32, facts.threads) + wide_bytes(shape.rows, shape.ins);
   const bool tiles = invariant && runs_on_tiles(types, shape.ins, facts.capabilities);
-  const int64_t decoded_rows = tiles ? decoded_tile_rows(shape.rows) : kDecodedRows;
-  const int64_t decoded = dense ? 0 : decoded_rows_bytes(shape.ins, x.dtype, facts.threads, decoded_rows);
+  const int64_t rows = most_decoded_rows(tiles, shape.rows);
+  const int64_t decoded = dense ? 0 : decoded_rows_bytes(shape.ins, x.dtype, facts.threads, rows);
   return decoded + (invariant && shape.out_in ? arranged_bytes(types, shape.rows, shape.ins, facts.capabilities) : 0);
 }
 

@@ -49,18 +49,19 @@ KernelOffer paged_simd_kernel(const KernelSpec& spec, const DeviceFacts& facts) 
   return paged_kernel(spec, facts, paged_simd);
 }
 
-KernelOffer paged_bf16_kernel(const KernelSpec& spec, const DeviceFacts& facts) {
+KernelOffer paged_narrow_kernel(const KernelSpec& spec, const DeviceFacts& facts, bool usable, PagedRun run) {
   const PagedShape shape = paged_shape(spec.call());
-  if (!paged_in_bf16(shape, spec.inputs[PagedInputs::q].dtype, spec.inputs[PagedInputs::keys].dtype, facts) ||
-      !paged_bf16_usable())
-    return {nullptr, "needs AVX512_BF16, and bf16 queries, keys and values"};
-  return paged_kernel(spec, facts, paged_bf16);
+  if (!usable || !paged_in_bf16(shape, spec.inputs[PagedInputs::q].dtype, spec.inputs[PagedInputs::keys].dtype, facts))
+    return {nullptr, "needs its instructions, AMX or AVX512_BF16, and bf16 queries, keys and values"};
+  return paged_kernel(spec, facts, run);
+}
+
+KernelOffer paged_bf16_kernel(const KernelSpec& spec, const DeviceFacts& facts) {
+  return paged_narrow_kernel(spec, facts, paged_bf16_usable(), paged_bf16);
 }
 
 KernelOffer paged_amx_kernel(const KernelSpec& spec, const DeviceFacts& facts) {
-  if (!facts.capabilities.has(kAmx) || !paged_amx_usable()) return {nullptr, "needs AMX"};
-  KernelOffer offer = paged_bf16_kernel(spec, facts);
-  return offer.kernel ? paged_kernel(spec, facts, paged_amx) : std::move(offer);
+  return paged_narrow_kernel(spec, facts, facts.capabilities.has(kAmx) && paged_amx_usable(), paged_amx);
 }
 
 // Writes the codes of one head and their scale, which is NaN if an element is not finite.

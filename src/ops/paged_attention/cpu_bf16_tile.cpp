@@ -11,6 +11,7 @@ namespace headroom {
 namespace {
 
 constexpr int kTogether = 4;                          // queries whose sums stay in registers
+constexpr int64_t kKeyStep = 32;                      // keys that a tile of values has
 constexpr int64_t kKeyGroups = kPagedBf16Chunk / 16;  // vectors of keys
 
 HEADROOM_AVX512_BF16 inline __m512bh pair_of(const uint16_t* at) {
@@ -31,11 +32,11 @@ HEADROOM_AVX512_BF16 void load_keys(const uint16_t* const* k, int64_t count, int
   }
 }
 
-// Stores values as pairs of keys; those from `count` on are zeros.
+// Stores values as pairs of keys; those from `count` on, up to whole steps of weigh_tile(), are zeros.
 HEADROOM_AVX512_BF16 void load_values(const uint16_t* const* v, int64_t count, int64_t dim, uint16_t* to) {
   for (int64_t first = 0; first < dim; first += 32, to += 32 * kPagedBf16Chunk) {
     const __mmask32 mask = first_words(dim - first);
-    for (int64_t key = 0; key < kPagedBf16Chunk; key += 2) {
+    for (int64_t key = 0; key < align_up(count, kKeyStep); key += 2) {
       const __m512i even = key < count ? _mm512_maskz_loadu_epi16(mask, v[key] + first) : _mm512_setzero_si512();
       const __m512i odd = key + 1 < count ? _mm512_maskz_loadu_epi16(mask, v[key + 1] + first) : _mm512_setzero_si512();
       const PairRow row = interleave_rows(even, odd);
@@ -175,7 +176,7 @@ HEADROOM_AMX void weigh_tile(const Arranged& chunk, const uint16_t* numerators, 
   alignas(64) float sums[2 * kQueryTile * 16];
   _tile_zero(0);
   _tile_zero(1);
-  for (int64_t key = 0; key < kPagedBf16Chunk; key += 32) {
+  for (int64_t key = 0; key < chunk.count; key += kKeyStep) {
     _tile_loadd(4, numerators + key, kPagedBf16Chunk * 2);
     _tile_loadd(5, values + key * 16, 64);
     _tile_dpbf16ps(0, 4, 5);
