@@ -9,6 +9,7 @@
 
 #include <charconv>
 #include <cstring>
+#include <string_view>
 
 namespace headroom {
 namespace {
@@ -31,23 +32,49 @@ bool traced() {
   return !tracer || tracer[11] != '0';
 }
 
-// Drops the pages of the segment that holds `code`: code is mapped from its file and never written.
-int drop_code_of(dl_phdr_info* object, size_t, void* code) {
-  const auto at = reinterpret_cast<uintptr_t>(code);
-  const auto within = [&](const ElfW(Phdr) & segment) {
-    const uintptr_t begin = object->dlpi_addr + segment.p_vaddr;
-    return segment.p_type == PT_LOAD && at >= begin && at < begin + segment.p_memsz;
-  };
-  for (int i = 0; i < object->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& segment = object->dlpi_phdr[i];
-    if (!within(segment)) continue;
-    if ((segment.p_flags & PF_W) != 0) return 1;
-    const uintptr_t page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-    const uintptr_t begin = (object->dlpi_addr + segment.p_vaddr) / page * page;
-    const uintptr_t end = object->dlpi_addr + segment.p_vaddr + segment.p_filesz;
-    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
-    return 1;
+// Whether the dynamic linker writes to an object's code.
+bool writes_code(const dl_phdr_info& object) {
+  for (int i = 0; i < object.dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = object.dlpi_phdr[i];
+    if (segment.p_type != PT_DYNAMIC) continue;
+    const auto* entry = reinterpret_cast<const ElfW(Dyn)*>(object.dlpi_addr + segment.p_vaddr);
+    for (; entry->d_tag != DT_NULL; ++entry)
+      if (entry->d_tag == DT_TEXTREL || (entry->d_tag == DT_FLAGS && (entry->d_un.d_val & DF_TEXTREL) != 0))
+        return true;
   }
+  return false;
+}
+
+// Whether an address lies in one of an object's segments.
+bool holds(const dl_phdr_info& object, uintptr_t address) {
+  for (int i = 0; i < object.dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = object.dlpi_phdr[i];
+    const uintptr_t begin = object.dlpi_addr + segment.p_vaddr;
+    if (segment.p_type == PT_LOAD && address >= begin && address < begin + segment.p_memsz) return true;
+  }
+  return false;
+}
+
+// Drops the pages of an object's code and constants, which are mapped from its file and never written.
+void drop_constant_pages(const dl_phdr_info& object) {
+  const uintptr_t page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  for (int i = 0; i < object.dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = object.dlpi_phdr[i];
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
+    const uintptr_t begin = (object.dlpi_addr + segment.p_vaddr) / page * page;
+    const uintptr_t end = object.dlpi_addr + segment.p_vaddr + segment.p_filesz;
+    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  }
+}
+
+// Of the program, whose object comes first, and its libraries; inside another program of headroom's object alone. The
+// kernel's object has no file.
+int drop_pages_of(dl_phdr_info* object, size_t, void* is_program) {
+  const bool own = holds(*object, reinterpret_cast<uintptr_t>(&drop_pages_of));
+  const std::string_view name = object->dlpi_name ? object->dlpi_name : "";
+  bool& program = *static_cast<bool*>(is_program);
+  if (own && name.empty()) program = true;
+  if ((own || program) && !name.starts_with("linux-") && !writes_code(*object)) drop_constant_pages(*object);
   return 0;
 }
 
@@ -55,7 +82,8 @@ int drop_code_of(dl_phdr_info* object, size_t, void* code) {
 
 void release_what_is_behind() {
   ::malloc_trim(0);
-  if (!traced()) ::dl_iterate_phdr(drop_code_of, reinterpret_cast<void*>(&release_what_is_behind));
+  bool is_program = false;
+  if (!traced()) ::dl_iterate_phdr(drop_pages_of, &is_program);
 }
 
 int64_t peak_resident_bytes() {

@@ -11,9 +11,10 @@ int64_t peak_resident_bytes();
 // Resident set now (VmRSS), bytes. No heap call.
 int64_t resident_bytes();
 
-// Gives back what was needed up to here alone: free memory of the heap, and the pages of this program's code that
-// start, options and planning have read. What runs on reads its own again, from the page cache: some hundred faults of
-// a microsecond. Code stays under a debugger, whose breakpoints lie in it. Thread-safe.
+// Gives back what was needed up to here alone: free memory of the heap, and the pages of code and constants, of this
+// program and its libraries, that start, options and planning have read; in another program's process those of this
+// library alone. What runs on reads its own again, from the page cache: some hundred faults of a microsecond. They stay
+// under a debugger, whose breakpoints lie in code. Thread-safe.
 void release_what_is_behind();
 
 // The peak that a run records, beside what it recorded on the way. The kernel sums its counters of the resident set

@@ -29,7 +29,8 @@ PlanRequest inference_request(const MachineOptions& machine, const TechniqueOpti
   set_precision(request, techniques.precision);
   pin_stored_codes(request, model.spec);
   ProcessBytes process = process_parts(model, request.facts, tokenizer_stays);
-  process.copies = disk_process_bytes(request.facts);
+  constexpr int64_t kPrograms = 2;  // prefill and decode
+  process.copies = disk_process_bytes(request.facts) + read_tables(model, request, kPrograms);
   process.caller = machine.caller_bytes;
   process.data += adapter;
   book_process(request, process);

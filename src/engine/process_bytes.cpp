@@ -46,6 +46,10 @@ constexpr int64_t kInferenceLayerBytes = 40 * 1024;
 constexpr int64_t kServingLayerBytes = 20 * 1024;
 constexpr int64_t kServingAdapterBytes = 24 * 1024;
 
+// What copies from lower tiers add to these tables, per layer and program: their instructions, and windows in the plan.
+constexpr int64_t kReadLayerBytes = 12 * 1024;
+constexpr int64_t kReadAdapterBytes = 24 * 1024;
+
 // For each further length of a training run: tables per layer, and kernels prepared for its shapes. oneDNN generates
 // code for each shape of an fp32 product; adapters and casts between precisions add instructions, adapters products.
 struct ProgramBytes {
@@ -139,6 +143,11 @@ int64_t template_bytes(const ModelFiles& model) {
   return kTemplateFactor * std::min(kChatTemplateBytes, template_file_bytes(model));
 }
 
+// For all layers: so many bytes each, and more with adapters.
+int64_t layer_bytes(int64_t layers, const PlanRequest& request, int64_t each, int64_t adapters) {
+  return layers * (each + (weights_are(request, WeightForm::adapted) ? adapters : 0));
+}
+
 // The bytes of the process in host memory.
 template <typename Request>
 auto& host_bytes(Request& request) {
@@ -175,11 +184,16 @@ void book_prompt(PlanRequest& request, const ModelFiles& model, int64_t text_byt
   request.prepare.least = request.prepare.most = before_arena(request, held);
 }
 
+int64_t read_tables(const ModelFiles& model, const PlanRequest& request, int64_t programs) {
+  return align_up(programs * layer_bytes(model.spec.layers, request, kReadLayerBytes, kReadAdapterBytes), 4096);
+}
+
 void book_server(PlanRequest& request, const ModelFiles& model, int64_t programs, int64_t bytes, bool slots) {
   ProcessBytes& there = host_bytes(request);
   there.server = align_up(bytes, 4096);
   const int64_t adapters = slots || weights_are(request, WeightForm::adapted) ? kServingAdapterBytes : 0;
   there.planner = align_up(programs * model.spec.layers * (kServingLayerBytes + adapters), 4096);
+  there.copies = disk_process_bytes(request.facts) + read_tables(model, request, programs);
 }
 
 int64_t encoding_bytes(const Tokenizer& tokenizer, int64_t text_bytes) {
@@ -194,11 +208,6 @@ void book_encoding(PlanRequest& request, const Tokenizer& tokenizer, int64_t tex
 }
 
 namespace {
-
-// For all layers: so many bytes each, and more with adapters.
-int64_t layer_bytes(int64_t layers, const PlanRequest& request, int64_t each, int64_t adapters) {
-  return layers * (each + (weights_are(request, WeightForm::adapted) ? adapters : 0));
-}
 
 // `mixed`: bytes of the casts of mixed precision. Where all values are narrow, half as many remain: updates, the loss.
 int64_t casts_of(std::string_view precision, int64_t mixed) {
@@ -298,6 +307,7 @@ void book_prefills(PlanRequest& request, const ModelFiles& model, int64_t furthe
   ProcessBytes& there = host_bytes(request);
   const int64_t tables = there.planner;
   book_programs(kFurtherPrefill, further, model.spec.layers, request, there);
+  there.copies += read_tables(model, request, further);
   request.prepare.least += there.planner - tables;  // the plan exists before the arena does
   request.prepare.most += there.planner - tables;
 }

@@ -186,7 +186,7 @@ TEST_F(CudaLinear, AWideWeightIsRounded) {
   using Kind = std::pair<DType, const char*>;
   for (int64_t rows : {3, 24})
     for (const auto& [dtype, only] :
-         {Kind{DType::bf16, "mma"}, Kind{DType::bf16, "plain"}, Kind{DType::f16, "plain"}}) {
+         {Kind{DType::bf16, "mma"}, Kind{DType::bf16, "plain"}, Kind{DType::f16, "plain"}, Kind{DType::bf16, ""}}) {
       const Tensor x = Tensor::random(dtype, {rows, 16}, 1), w = Tensor::random(DType::f32, {40, 16}, 2);
       const Tensor p = Tensor::random(dtype, {rows, 8}, 3), q = Tensor::random(dtype, {40, 8}, 4);
       const Tensor dy = Tensor::random(dtype, {rows, 40}, 5);

@@ -406,6 +406,27 @@ TEST(Techniques, CompressionIsTakenWhereAllowed) {
   EXPECT_GT(taken, 0);
 }
 
+// What is kept is rounded, so with fixed arithmetic the budget decides neither what is kept nor whether it is rounded.
+TEST(Techniques, CompressionIsTheSameForEveryBudgetIfArithmeticIsFixed) {
+  TrainOptions options = fixed_options();
+  options.techniques.arithmetic = "fixed";
+  for (const bool named : {true, false}) {
+    options.techniques.pins.erase("compress-activations");
+    options.techniques.allow = {"lossy"};
+    if (named) options.techniques.pins["compress-activations"] = "int8";
+    options.machine.memory = int64_t{1} << 40;
+    const Plan plenty = plan(options, small_model()).plan;
+    options.machine.memory = plenty.minimum_bytes;
+    const Plan least = plan(options, small_model()).plan;
+    for (const Plan* const one : {&plenty, &least})
+      EXPECT_EQ(one->choices.pins.at("compress-activations"), named ? "int8" : "off");
+    if (named) {
+      EXPECT_EQ(plenty.choices.text("recompute"), least.choices.text("recompute"));
+      EXPECT_EQ(plenty.choices.integer("recompute_segments"), least.choices.integer("recompute_segments"));
+    }
+  }
+}
+
 TEST(Techniques, KeepSettingsOfManyLayersAreInUnits) {
   const std::vector<uint8_t> layers(10000, 0);
   const char* const text = "2500 x block-input, 7500 x drop-cheap";

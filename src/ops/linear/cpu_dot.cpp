@@ -134,7 +134,7 @@ namespace headroom {
 HWY_EXPORT(range_of);
 
 ColumnRange dot_range(const RowTypes& types, const Capabilities& capabilities) {
-  if (types.x == DType::bf16 && types.w == DType::bf16 && capabilities.has(kAvx512Bf16)) return bf16_dot_range(types.y);
+  if (types.x == DType::bf16 && capabilities.has(kAvx512Bf16)) return bf16_dot_range(types.w, types.y);
   return HWY_DYNAMIC_DISPATCH(range_of)(types);
 }
 

@@ -11,9 +11,13 @@ namespace headroom {
 #ifdef HEADROOM_HAS_AVX512
 namespace {
 
-template <int kOuts, int kCount>
-HEADROOM_AVX512_BF16 void dot(const uint16_t* w, const uint16_t* x, int64_t ins, Ahead ahead, float* sums) {
-  const DenseRows weight{w, ins};
+// Rows of a weight of elements W: bf16, or f32 that are rounded to it.
+template <typename W>
+using RowsOf = std::conditional_t<std::is_same_v<W, float>, RoundedRows, DenseRows>;
+
+template <int kOuts, int kCount, typename W>
+HEADROOM_AVX512_BF16 void dot(const W* w, const uint16_t* x, int64_t ins, Ahead ahead, float* sums) {
+  const RowsOf<W> weight{w, ins};
   __m512 total[kSumsOf<kOuts, kCount>];
   add_steps<kOuts, kCount>(weight, x, ins, ahead, total);
   if (const int64_t rest = ins % kDotStep; rest > 0)
@@ -21,15 +25,17 @@ HEADROOM_AVX512_BF16 void dot(const uint16_t* w, const uint16_t* x, int64_t ins,
   store_all_sums<kOuts, kCount>(total, sums);
 }
 
-using TileDot = void (*)(const uint16_t* w, const uint16_t* x, int64_t ins, Ahead ahead, float* sums);
+template <typename W>
+using TileDot = void (*)(const W* w, const uint16_t* x, int64_t ins, Ahead ahead, float* sums);
 
-template <typename R>
+template <typename W, typename R>
 void dot_tiles(const RowProduct& call, int64_t begin, int64_t end) {
-  constexpr TileDot kWide[] = {dot<6, 1>, dot<6, 2>, dot<6, 3>, dot<6, 4>};
-  constexpr TileDot kNarrow[] = {dot<1, 1>, dot<1, 2>, dot<1, 3>, dot<1, 4>};
+  constexpr TileDot<W> kWide[] = {dot<6, 1, W>, dot<6, 2, W>, dot<6, 3, W>, dot<6, 4, W>};
+  constexpr TileDot<W> kNarrow[] = {dot<1, 1, W>, dot<1, 2, W>, dot<1, 3, W>, dot<1, 4, W>};
+  constexpr int64_t kLines = kDotStep * static_cast<int64_t>(sizeof(W)) / 64;  // of a row of w, per step
   const auto* const x = static_cast<const uint16_t*>(call.x);
-  const auto* const w = static_cast<const uint16_t*>(call.w);
-  const auto tile = [&](TileDot run, int64_t row, int64_t rows, int64_t out, int64_t outs, Ahead ahead) {
+  const auto* const w = static_cast<const W*>(call.w);
+  const auto tile = [&](TileDot<W> run, int64_t row, int64_t rows, int64_t out, int64_t outs, Ahead ahead) {
     alignas(64) float sums[kDotRows * kDotOuts];
     run(w + out * call.ins, x + row * call.ins, call.ins, ahead, sums);
     finish<R>(call, row, rows, out, outs, sums, outs);
@@ -40,9 +46,9 @@ void dot_tiles(const RowProduct& call, int64_t begin, int64_t end) {
       return;
     }
     // The tiles of the first rows prefetch the next columns.
-    const int64_t count = (call.rows + kDotRows - 1) / kDotRows, lines = (kDotOuts + count - 1) / count;
+    const int64_t count = (call.rows + kDotRows - 1) / kDotRows, lines = (kLines * kDotOuts + count - 1) / count;
     const int64_t skipped = row / kDotRows * lines * (call.ins / kDotStep) * 64;
-    const int64_t next = kDotOuts * call.ins * 2;
+    const int64_t next = kDotOuts * call.ins * static_cast<int64_t>(sizeof(W));
     Ahead ahead;
     if (skipped < next && out + 2 * kDotOuts <= end)
       ahead = {reinterpret_cast<const char*>(w + (out + kDotOuts) * call.ins) + skipped, lines};
@@ -51,8 +57,8 @@ void dot_tiles(const RowProduct& call, int64_t begin, int64_t end) {
   if (call.rows == 1) {
     int64_t out = begin;
     for (; out + kDotRowOuts <= end; out += kDotRowOuts)
-      tile(dot<kDotRowOuts, 1>, 0, 1, out, kDotRowOuts,
-           {reinterpret_cast<const char*>(w + (out + kDotRowOuts) * call.ins), kDotRowOuts});
+      tile(dot<kDotRowOuts, 1, W>, 0, 1, out, kDotRowOuts,
+           {reinterpret_cast<const char*>(w + (out + kDotRowOuts) * call.ins), kLines * kDotRowOuts});
     begin = out;
   }
   each_dot_tile<kDotRows, kDotOuts>(call.rows, 2 * call.ins, begin, end, tiles);
@@ -62,7 +68,7 @@ void dot_tiles(const RowProduct& call, int64_t begin, int64_t end) {
 // few columns at a time, whose weights are in the cache.
 template <typename R>
 void dot_columns(const RowProduct& call, int64_t begin, int64_t end) {
-  if (!call.arranged) return dot_tiles<R>(call, begin, end);
+  if (!call.arranged) return dot_tiles<uint16_t, R>(call, begin, end);
   constexpr DType kY = std::is_same_v<R, float> ? DType::f32 : DType::bf16;
   RowProduct blocks = call;
   blocks.rows = rows_in_blocks(call.rows);
@@ -71,18 +77,21 @@ void dot_columns(const RowProduct& call, int64_t begin, int64_t end) {
   for (int64_t out = begin; out < last; out += most) {
     const int64_t to = std::min(last, out + most);
     block_range(kY)(blocks, out, to);
-    if (others.rows > 0) dot_tiles<R>(others, out, to);
+    if (others.rows > 0) dot_tiles<uint16_t, R>(others, out, to);
   }
-  if (last < end) dot_tiles<R>(call, last, end);
+  if (last < end) dot_tiles<uint16_t, R>(call, last, end);
 }
 
 }  // namespace
 
-ColumnRange bf16_dot_range(DType y) { return y == DType::f32 ? dot_columns<float> : dot_columns<bfloat16>; }
+ColumnRange bf16_dot_range(DType w, DType y) {
+  if (w == DType::f32) return y == DType::f32 ? dot_tiles<float, float> : dot_tiles<float, bfloat16>;
+  return y == DType::f32 ? dot_columns<float> : dot_columns<bfloat16>;
+}
 
 #else
 
-ColumnRange bf16_dot_range(DType) { throw InternalError("no products of bf16 on this machine"); }
+ColumnRange bf16_dot_range(DType, DType) { throw InternalError("no products of bf16 on this machine"); }
 
 #endif
 

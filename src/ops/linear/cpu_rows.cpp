@@ -37,7 +37,6 @@ KernelOffer make_rows(const KernelSpec& spec, RowsPlan plan, const DeviceFacts& 
     if (!spec.inputs[1 + i].storage.dense()) return {nullptr, "the weight is stored in blocks of codes"};
     if (spec.inputs[1 + i].dtype != types.w) return {nullptr, "weights of several dtypes"};
   }
-  if (types.w != types.x && !plan.any_count) return {nullptr, "the weight has another dtype than x"};
   if (!facts.capabilities.has(kAvx2)) return {nullptr, "the machine has no AVX2"};
   if (plan.count > 8 && !plan.any_count) return {nullptr, "more than eight rows"};
   if (plan.any_count && plan.out_in && widens_both(types, plan.count, facts) &&

@@ -66,6 +66,20 @@ cuda::CodedOperand coded_operand(const MatmulSpec& spec, const void* weight) {
   return operand;
 }
 
+// The weight of linear and linear_dx as it is multiplied: as it is stored, or the copy that is made of it at the front
+// of the scratch, rounded for narrow operands or decoded.
+const void* multiplied_weight(const MatmulSpec& spec, const KernelCall& call, int multiprocessors, CudaStream stream) {
+  const void* const stored = call.inputs[LinearInputs::weight].data;
+  if (!copies_b(spec)) return stored;
+  if (!spec.b_storage.dense())
+    cuda::launch_decode(coded_operand(spec, stored), float_type(spec.operand), call.scratch.data(), multiprocessors,
+                        stream);
+  else
+    cuda::launch_cast(cuda::FloatType::f32, float_type(spec.operand), stored, call.scratch.data(),
+                      spec.size.depth * spec.size.cols, multiprocessors, stream);
+  return call.scratch.data();
+}
+
 // Kernel of linear and linear_dx: one product, or two with the low-rank operands p and q. The front of the scratch
 // holds a copy of the weight: an f32 weight rounded for narrow operands, or a decoded one.
 class ProductKernel final : public CudaKernel {
@@ -88,8 +102,8 @@ class ProductKernel final : public CudaKernel {
   void enqueue(const KernelCall& call, CudaStream stream) const override {
     void* const y = call.outputs[0].data;
     void* const workspace = call.scratch.data() + cuda_copied_bytes(spec_);
-    wide_->run({call.inputs[LinearInputs::left].data, weight(call, stream), y, input_at(call, at_.bias),
-                input_at(call, at_.last), workspace},
+    wide_->run({call.inputs[LinearInputs::left].data, multiplied_weight(spec_, call, multiprocessors_, stream), y,
+                input_at(call, at_.bias), input_at(call, at_.last), workspace},
                stream);
     if (low_)
       low_->run({input_at(call, at_.low_rank), input_at(call, at_.low_rank + 1), y, nullptr, y, workspace}, stream);
@@ -99,17 +113,6 @@ class ProductKernel final : public CudaKernel {
   static std::string take(std::shared_ptr<const CudaProduct>& to, CudaProductOffer offer) {
     to = std::move(offer.call);
     return to ? std::string() : std::move(offer.refusal);
-  }
-
-  const void* weight(const KernelCall& call, CudaStream stream) const {
-    if (!copies_b(spec_)) return call.inputs[LinearInputs::weight].data;
-    if (!spec_.b_storage.dense())
-      cuda::launch_decode(coded_operand(spec_, call.inputs[LinearInputs::weight].data), float_type(spec_.operand),
-                          call.scratch.data(), multiprocessors_, stream);
-    else
-      cuda::launch_cast(cuda::FloatType::f32, float_type(spec_.operand), call.inputs[LinearInputs::weight].data,
-                        call.scratch.data(), spec_.size.depth * spec_.size.cols, multiprocessors_, stream);
-    return call.scratch.data();
   }
 
   MatmulSpec spec_;
@@ -146,18 +149,18 @@ cuda::DeviceProduct row_product(const MatmulSpec& m) {
   return product;
 }
 
-CudaOffer make_few_rows(const KernelSpec& spec, const CudaContext&) {
+CudaOffer make_few_rows(const KernelSpec& spec, const CudaContext& context) {
   const LinearOperands at = linear_operands(spec.attrs);
   if (std::string refusal = refusal_of(spec, kLinearAttrs, at.count); !refusal.empty()) return {nullptr, refusal};
   if (std::string refusal = invariance_refusal(spec); !refusal.empty()) return {nullptr, refusal};
   const MatmulSpec m = linear_product(spec.call());
-  if (copies_b(m)) return {nullptr, "the weight has another dtype than x, or is stored in blocks of codes"};
+  if (!m.b_storage.dense()) return {nullptr, "the weight is stored in blocks of codes"};
   if (m.size.rows > cuda::kFewRows) return {nullptr, fmt::format("more than {} rows", cuda::kFewRows)};
-  return {cuda_kernel_of([wide = row_product(wide_part(m)), low = row_product(low_rank_part(m)), at](
-                             const KernelCall& call, CudaStream stream) {
+  return {cuda_kernel_of([m, wide = row_product(wide_part(m)), low = row_product(low_rank_part(m)), at,
+                          multiprocessors = context.multiprocessors](const KernelCall& call, CudaStream stream) {
             cuda::DeviceProduct p = wide;
             p.a = call.inputs[LinearInputs::left].data;
-            p.b = call.inputs[LinearInputs::weight].data;
+            p.b = multiplied_weight(m, call, multiprocessors, stream);
             p.c = call.outputs[0].data;
             p.bias = static_cast<const float*>(input_at(call, at.bias));
             p.addend = input_at(call, at.last);

@@ -29,7 +29,7 @@ inline int64_t cuda_product_scratch(const MatmulSpec& spec, const DeviceFacts& f
 constexpr int64_t kCudaFewRows = 8;
 inline int64_t cuda_linear_scratch(const OpCall& call, const DeviceFacts& facts) {
   const MatmulSpec spec = linear_product(call);
-  const bool few = spec.size.rows <= kCudaFewRows && !copies_b(spec);
+  const bool few = spec.size.rows <= kCudaFewRows && spec.b_storage.dense();
   return few || is_batch_invariant(call.attrs) ? cuda_copied_bytes(spec) : cuda_product_scratch(spec, facts);
 }
 

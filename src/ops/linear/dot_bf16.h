@@ -65,6 +65,22 @@ struct DenseRows {
   }
 };
 
+// The same of f32, rounded to bf16 as they are loaded.
+struct RoundedRows {
+  const float* w;
+  int64_t ins;
+
+  HEADROOM_AVX512_BF16 __m512i load(int64_t out, int64_t i) const {
+    const float* const from = w + out * ins + i;
+    return narrow_row(_mm512_loadu_ps(from), _mm512_loadu_ps(from + 16));
+  }
+  HEADROOM_AVX512_BF16 __m512i load(int64_t out, int64_t i, __mmask32 mask) const {
+    const float* const from = w + out * ins + i;
+    return narrow_row(_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from),
+                      _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), from + 16));
+  }
+};
+
 // Adds the products of the elements from `i` on of kCount rows of x and kOuts rows of the weight; `mask`: which of the
 // 32 exist.
 template <int kOuts, int kCount, typename Weight, typename... Mask>

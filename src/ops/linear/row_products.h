@@ -57,7 +57,8 @@ ColumnRange dot_range(const RowTypes& types, const Capabilities& capabilities);
 ColumnRange combine_range(const RowTypes& types);
 
 // dot_range for bf16 operands, which are multiplied in pairs; needs AVX-512 with bf16. Subnormal numbers count as zero.
-ColumnRange bf16_dot_range(DType y);
+// `w`: bf16, or f32, whose x is not in blocks of rows.
+ColumnRange bf16_dot_range(DType w, DType y);
 
 // The kernel for these types: what choose(x, w, y) returns for a value of each element type.
 template <typename Choose>

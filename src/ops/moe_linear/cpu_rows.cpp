@@ -39,7 +39,6 @@ KernelOffer make_expert_rows(const KernelSpec& spec, const DeviceFacts& facts) {
   const bool invariant = spec.attrs.integer("batch_invariant") != 0;
   const RowTypes types{spec.inputs[ExpertInputs::rows].dtype, spec.inputs[ExpertInputs::weight].dtype,
                        spec.outputs[0].dtype};
-  if (types.x != types.w && !invariant) return {nullptr, "the weights have another dtype than x"};
   const ExpertShape shape = rows_shape(spec.call());
   const std::vector<int64_t>& dims = spec.inputs[ExpertInputs::rows].dims;
   const int64_t tokens = dims.size() < 2 ? shape.rows : shape.rows / dims[dims.size() - 2];

@@ -27,7 +27,11 @@ Told told(const PlanRequest& request, const Candidate& chosen) {
     return {.value = "off",
             .why = "saves nothing here: each update follows its gradient in the backward pass",
             .pin_leaves_choice = true};
-  return {"off", "rounds the gradients: used only when named (--technique compress-gradients=bf16) or allowed"};
+  return {.value = "off",
+          .why = why_not_taken(request, kCompressGradients,
+                               "rounds the gradients: used only when named (--technique compress-gradients=bf16) or "
+                               "allowed"),
+          .pin_leaves_choice = request.arithmetic_fixed && only_allowed(request, kCompressGradients)};
 }
 
 }  // namespace

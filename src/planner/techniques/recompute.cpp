@@ -7,8 +7,10 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "passes/compress_activations.h"
 #include "planner/layer_kinds.h"
 #include "planner/techniques/offload.h"
+#include "planner/techniques/permission.h"
 
 namespace headroom {
 namespace techniques {
@@ -19,6 +21,7 @@ std::vector<Setting> choices(const PlanRequest& request, const Candidate& decide
   const std::string said = pin(request, kRecompute.name);
   if (!said.empty())
     if (const std::optional<Setting> asked = parse_keeps(said, layer_kinds(request.forward))) return {*asked};
+  if (has_fixed_keeps(request)) return {keep_setting({{blocks, Keep::block_input}})};
   std::vector<Setting> out;
   for (const Keep keep : planned_levels()) {
     const Setting setting = keep_setting(blocks, blocks, keep, keep);
@@ -43,12 +46,13 @@ void check(const PlanRequest& request, const std::string& setting) {
                   describe_keep(keep_setting(blocks, blocks / 2, Keep::block_input, Keep::no_cheap))));
 }
 
-Told told(const PlanRequest&, const Candidate& chosen) {
+Told told(const PlanRequest& request, const Candidate& chosen) {
   const Setting none = keep_setting(chosen[recompute].of, 0, Keep::all, Keep::all);
   if (chosen[recompute] == none) return {describe_keep(none), "every activation fits"};
   Candidate plain = chosen;
   plain[recompute] = none;
-  return {describe_keep(chosen[recompute]), "compared with keeping every activation", plain};
+  return {describe_keep(chosen[recompute]),
+          has_fixed_keeps(request) ? kWhyFixedKeeps : "compared with keeping every activation", plain};
 }
 
 // As transformers names it.
@@ -161,6 +165,11 @@ std::optional<std::vector<KeepRun>> parse_runs(std::string_view text, int64_t bl
 }  // namespace
 
 const Setting& recompute_of(const Candidate& candidate) { return candidate[techniques::recompute]; }
+
+bool has_fixed_keeps(const PlanRequest& request) {
+  return request.arithmetic_fixed && asked_for(request, kCompressActivations) &&
+         !only_allowed(request, kCompressActivations);
+}
 
 bool recomputes_layers(const Candidate& candidate) {
   const Setting& kept = recompute_of(candidate);

@@ -20,6 +20,11 @@ const Setting& recompute_of(const Candidate& candidate);
 // Whether every layer keeps its input only.
 bool recomputes_layers(const Candidate& candidate);
 
+// Whether the losses depend on what is kept, because that is rounded, and may not depend on the budget.
+bool has_fixed_keeps(const PlanRequest& request);
+inline constexpr char kWhyFixedKeeps[] =
+    "compress-activations rounds what is kept, so with --arithmetic fixed this does not depend on the budget";
+
 // A number of consecutive blocks with the same level.
 struct KeepRun {
   int64_t blocks = 0;

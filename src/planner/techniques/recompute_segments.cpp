@@ -76,7 +76,7 @@ std::vector<Setting> choices(const PlanRequest& request, const Candidate&) {
 std::vector<Setting> refinements(const PlanRequest& request, const Candidate& candidate) {
   const int64_t best = most(request);
   if (!pin(request, kRecomputeSegments.name).empty() || best == 0 || !is_frugal(candidate)) return {};
-  if (!is_worth_planning(request)) return {};
+  if (has_fixed_keeps(request) || !is_worth_planning(request)) return {};
   if (best == 1) return {Setting{1}};
   return {Setting{best}, Setting{1}};
 }
@@ -84,9 +84,10 @@ std::vector<Setting> refinements(const PlanRequest& request, const Candidate& ca
 Told told(const PlanRequest& request, const Candidate& chosen) {
   const Setting& setting = chosen[recompute_segments];
   if (!setting.taken())
-    return {"off", most(request) == 0  ? "too few layers"
-                   : is_frugal(chosen) ? "the inputs of all layers fit"
-                                       : "tried when micro-batch 1 and recomputation are not enough"};
+    return {"off", most(request) == 0         ? "too few layers"
+                   : has_fixed_keeps(request) ? kWhyFixedKeeps
+                   : is_frugal(chosen)        ? "the inputs of all layers fit"
+                                              : "tried when micro-batch 1 and recomputation are not enough"};
   return {std::to_string(setting.count), "segments of layers of which only the first one's input is kept",
           chosen.without(recompute_segments)};
 }
