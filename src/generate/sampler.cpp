@@ -17,8 +17,8 @@ constexpr size_t kChunk = 2048;  // ids whose weights are summed in one piece
 // Numbers by size, then NaNs.
 bool larger(float x, float y) { return x > y || (std::isnan(y) && !std::isnan(x)); }
 
-// The first of the largest numbers; NaNs are smaller.
-size_t largest(std::span<const float> numbers) {
+// The largest number; NaNs are smaller.
+float largest(std::span<const float> numbers) {
   constexpr size_t kLanes = 16;
   std::array<float, kLanes> lanes;
   lanes.fill(-std::numeric_limits<float>::infinity());
@@ -28,11 +28,22 @@ size_t largest(std::span<const float> numbers) {
       lanes[lane] = numbers[i + lane] > lanes[lane] ? numbers[i + lane] : lanes[lane];
   float most = *std::max_element(lanes.begin(), lanes.end());
   for (size_t i = whole; i < numbers.size(); ++i) most = numbers[i] > most ? numbers[i] : most;
-  const auto found = std::find(numbers.begin(), numbers.end(), most);  // none among NaNs alone
-  return found == numbers.end() ? 0 : static_cast<size_t>(found - numbers.begin());
+  return most;
 }
 
 size_t chunks_of(size_t count) { return (count + kChunk - 1) / kChunk; }
+
+std::span<const float> chunk_of(std::span<const float> logits, size_t chunk) {
+  return logits.subspan(chunk * kChunk, std::min(kChunk, logits.size() - chunk * kChunk));
+}
+
+// body(chunk) for every chunk, on all threads.
+template <typename F>
+void each_chunk(size_t chunks, const F& body) {
+  parallel_for(static_cast<int64_t>(chunks), 1, [&](int64_t begin, int64_t end, int) {
+    for (auto chunk = static_cast<size_t>(begin); chunk < static_cast<size_t>(end); ++chunk) body(chunk);
+  });
+}
 
 }  // namespace
 
@@ -52,7 +63,7 @@ int64_t Sampler::memory_bytes(int64_t vocab) {
 }
 
 int32_t Sampler::pick(const SamplingOptions& options, std::span<const float> logits, int64_t position) {
-  const auto best = static_cast<int32_t>(largest(logits));
+  const int32_t best = first_of_largest(logits);
   const float top = logits[static_cast<size_t>(best)];
   if (options.temperature <= 0 || options.top_k == 1 || !std::isfinite(top)) return best;
   weigh(options, logits, top);
@@ -61,18 +72,30 @@ int32_t Sampler::pick(const SamplingOptions& options, std::span<const float> log
   return cut || options.top_p < 1.0 ? draw_of_largest(options, logits, uniform) : draw_any(uniform, best);
 }
 
+// Uses `sums_` for the largest of each chunk.
+int32_t Sampler::first_of_largest(std::span<const float> logits) {
+  const std::span<double> largest_of = std::span(sums_).first(chunks_of(logits.size()));
+  each_chunk(largest_of.size(), [&](size_t chunk) { largest_of[chunk] = largest(chunk_of(logits, chunk)); });
+  const double most = *std::max_element(largest_of.begin(), largest_of.end());
+  for (size_t chunk = 0; chunk < largest_of.size(); ++chunk) {
+    if (largest_of[chunk] != most) continue;
+    const std::span<const float> part = chunk_of(logits, chunk);
+    const auto found = std::find(part.begin(), part.end(), static_cast<float>(most));
+    if (found != part.end()) return static_cast<int32_t>(chunk * kChunk + static_cast<size_t>(found - part.begin()));
+  }
+  return 0;  // NaNs alone
+}
+
 void Sampler::weigh(const SamplingOptions& options, std::span<const float> logits, float top) {
   const auto weight = [&](float logit) {
     const double value = std::isnan(logit) ? 0 : std::exp((static_cast<double>(logit) - top) / options.temperature);
     return value < options.min_p ? 0 : value;
   };
-  parallel_for(static_cast<int64_t>(sums_.size()), 1, [&](int64_t begin, int64_t end, int) {
-    for (auto chunk = static_cast<size_t>(begin); chunk < static_cast<size_t>(end); ++chunk) {
-      double sum = 0;
-      for (size_t id = chunk * kChunk; id < std::min(logits.size(), (chunk + 1) * kChunk); ++id)
-        sum += weights_[id] = weight(logits[id]);
-      sums_[chunk] = sum;
-    }
+  each_chunk(sums_.size(), [&](size_t chunk) {
+    double sum = 0;
+    for (size_t id = chunk * kChunk; id < std::min(logits.size(), (chunk + 1) * kChunk); ++id)
+      sum += weights_[id] = weight(logits[id]);
+    sums_[chunk] = sum;
   });
 }
 

@@ -41,6 +41,7 @@ class Sampler {
   static int64_t memory_bytes(int64_t vocab);
 
  private:
+  int32_t first_of_largest(std::span<const float> logits);
   void weigh(const SamplingOptions& options, std::span<const float> logits, float top);
   int32_t draw_any(double uniform, int32_t otherwise) const;
   int32_t draw_of_largest(const SamplingOptions& options, std::span<const float> logits, double uniform);

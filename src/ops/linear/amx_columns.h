@@ -68,14 +68,29 @@ HEADROOM_AMX inline void prefetch_first(const void* w, int64_t row_bytes, int64_
   for (int64_t at = -kBytesAhead; at < 0; at += 64) prefetch_columns(w, row_bytes, columns, at);
 }
 
-// Writes a tile of sums, of which `columns` columns and `rows` rows exist, to y.
-template <typename R>
+// The last steps over a row, whose prefetches are spread over finish_columns(): else memory would wait meanwhile.
+constexpr int64_t kHeldSteps = 3;
+
+struct NoHeldStep {
+  HEADROOM_AMX_INLINE void operator()(int64_t) const {}
+};
+
+// Writes a tile of sums, of which `columns` columns and `rows` rows exist, to y. Calls held(i) for each held step.
+template <typename R, typename Held = NoHeldStep>
 HEADROOM_AMX void finish_columns(const RowProduct& call, int64_t row, int64_t rows, int64_t out, int64_t columns,
-                                 const float* sums) {
-  if (!call.arranged) return finish<R>(call, row, 1, out, columns, sums, kTileLanes);
+                                 const float* sums, const Held& held = {}) {
+  held(0);
+  if (!call.arranged) {
+    held(1), held(2);
+    return finish<R>(call, row, 1, out, columns, sums, kTileLanes);
+  }
   alignas(64) float by_row[kTileSums];
   store_turned([&](int i) HEADROOM_AVX512_BF16 { return _mm512_load_si512(sums + i * kTileLanes); }, by_row);
-  finish<R>(call, row, rows, out, columns, by_row, kTileLanes);
+  held(1);
+  const int64_t half = rows / 2;
+  finish<R>(call, row, half, out, columns, by_row, kTileLanes);
+  held(2);
+  finish<R>(call, row + half, rows - half, out, columns, by_row + half * kTileLanes, kTileLanes);
 }
 
 }  // namespace headroom

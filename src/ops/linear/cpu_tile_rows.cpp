@@ -17,7 +17,10 @@ struct Prefetch {
   int64_t lines = 0;  // at each step
 
   HEADROOM_AMX_INLINE void step(const uint16_t* w, int64_t ins, int64_t columns, int64_t i) {
-    if (in_order) return prefetch_columns(w, ins * 2, columns, i * 2);
+    if (in_order) {
+      if (i < ins - kHeldSteps * kTileStep) prefetch_columns(w, ins * 2, columns, i * 2);
+      return;
+    }
     if (at >= end) return;
     for (int64_t line = 0; line < lines; ++line, at += 64) _mm_prefetch(at, _MM_HINT_T1);
   }
@@ -64,11 +67,15 @@ HEADROOM_AMX void tile_columns(const RowProduct& call, int64_t out, int64_t colu
     const TiledRows rows = tiled_rows_at(call, row);
     const int row_tiles = call.rows - row > kTileLanes ? 2 : 1;
     (row_tiles == 2 ? multiply<kColumnTiles, 2> : multiply<kColumnTiles, 1>)(w, call.ins, rows, prefetch, sums);
-    prefetch.in_order = false;
     for (int tile = 0; tile < kColumnTiles * row_tiles; ++tile) {
       const int64_t first = row + tile % row_tiles * kTileLanes;
       finish_columns<R>(call, first, std::min(kTileLanes, call.rows - first), out + tile / row_tiles * kTileLanes,
-                        columns, sums + tile * kTileSums);
+                        columns, sums + tile * kTileSums, [&](int64_t i) HEADROOM_AMX {
+                          if (!prefetch.in_order) return;
+                          const int64_t at = call.ins - (kHeldSteps - i) * kTileStep;
+                          prefetch_columns(w, call.ins * 2, kColumnTiles * kTileLanes, at * 2);
+                          prefetch.in_order = i + 1 < kHeldSteps;  // once, and no more in later passes
+                        });
     }
   }
 }

@@ -1,6 +1,7 @@
 // How the kernels of attention_paged divide a call among the threads.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -59,18 +60,22 @@ class PagedRows {
 // For few items: the threads divide the chunks of all items.
 template <typename Tile>
 void share_paged_chunks(const PagedCall& call, const PagedCut& cut, float* slots) {
-  const int64_t items = paged_items(call.shape, cut);
-  const int64_t floats = paged_slot_floats(call.shape, cut), most = paged_chunks(call.shape, cut.chunk);
-  parallel_for(items * most, 1, [&](int64_t begin, int64_t end, int) {
+  const int64_t items = paged_items(call.shape, cut), floats = paged_slot_floats(call.shape, cut);
+  const auto item_at = [&](int64_t index) { return PagedItem(call, cut, index, slots + index * floats); };
+  int64_t chunks = 0;
+  for (int64_t index = 0; index < items; ++index) chunks += item_at(index).chunks();
+  parallel_for(chunks, 1, [&](int64_t begin, int64_t end, int) {
     Tile tile(call);
-    for (int64_t index = begin; index < end; ++index) {
-      // Sorted by chunk first, so that the threads get about the same number of chunks that exist.
-      const PagedItem item(call, cut, index % items, slots + index % items * floats);
-      if (index / items < item.chunks()) tile.attend(item, index / items);
+    int64_t first = 0;  // chunk of the item among those of all items
+    for (int64_t index = 0; index < items && first < end; ++index) {
+      const PagedItem item = item_at(index);
+      const int64_t stop = std::min(item.chunks(), end - first);
+      for (int64_t chunk = std::max<int64_t>(0, begin - first); chunk < stop; ++chunk) tile.attend(item, chunk);
+      first += item.chunks();
     }
   });
   parallel_for(items, 4, [&](int64_t begin, int64_t end, int) {
-    for (int64_t index = begin; index < end; ++index) PagedItem(call, cut, index, slots + index * floats).join();
+    for (int64_t index = begin; index < end; ++index) item_at(index).join();
   });
 }
 
