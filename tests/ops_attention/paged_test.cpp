@@ -193,6 +193,7 @@ std::vector<PagedCase> paged_cases() {
           {1, 1, 32, 1, 0, DType::f32, DType::f16, 128},
           {6, 2, 64, 100, 30.0, DType::bf16, DType::bf16, 16},
           {9, 3, 64, 0, 0, DType::bf16, DType::bf16, 16},
+          {14, 2, 64, 0, 0, DType::bf16, DType::bf16, 16},
           {5, 5, 96, 0, 0, DType::bf16, DType::bf16, 32},
           {4, 2, 26, 70, 0, DType::bf16, DType::bf16, 5},
           {2, 2, 15, 0, 0, DType::bf16, DType::bf16, 16},

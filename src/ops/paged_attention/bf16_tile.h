@@ -14,6 +14,7 @@ constexpr int64_t kQueryTile = 16;  // queries in an AMX tile
 struct Bf16Queries {
   const uint16_t* q;  // `count` rows of the padded width, followed by any up to a multiple of kQueryTile
   int64_t count;
+  const int64_t* keys;    // of the chunk, which each query sees: so many from the first on
   float* const* o;        // of each query: [padded width]
   float* const* maximum;  // in the base-2 domain
   float* const* sum;
@@ -25,7 +26,8 @@ class Bf16Chunk {
 
   // Copies and arranges the keys and values of `count` positions, at most kPagedBf16Chunk.
   void load(const uint16_t* const* k, const uint16_t* const* v, int64_t count);
-  // Computes the partial results of queries that see every key of the chunk. A query's bits don't depend on the others.
+  // Computes the partial results of queries. A query's bits don't depend on the others, nor on keys that it does not
+  // see, if these and their values are numbers.
   void attend(const Bf16Queries& queries) const;
   // The same on AMX tiles.
   void attend_on_tiles(const Bf16Queries& queries) const;

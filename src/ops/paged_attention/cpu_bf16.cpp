@@ -13,7 +13,8 @@ namespace {
 template <bool kAmxTiles>
 class Bf16Tile {
  public:
-  static constexpr int64_t kRows = kAmxTiles ? kPagedAmxTile : kPagedBf16Tile;
+  static constexpr int64_t kRows = kAmxTiles ? kPagedAmxRows : kPagedBf16Tile;
+  static constexpr bool kPart = true;
   static bool together(int64_t) { return true; }
 
   explicit Bf16Tile(const PagedCall& call)
@@ -31,20 +32,24 @@ class Bf16Tile {
     chunk_.copy_queries(item.q(), item.heads(), queries_ + rows_ * item.heads() * chunk_.width());
     ++rows_;
   }
-  void attend_together(const PagedItem* const* items, int64_t chunk) {
-    load(*items[0], chunk * kPagedBf16Chunk, (chunk + 1) * kPagedBf16Chunk);
+  // The last row sees the most keys.
+  void attend_together(const PagedItem* const* items, int64_t first, int64_t chunk) {
+    const PagedItem& last = *items[rows_ - 1];
+    load(last, chunk * kPagedBf16Chunk, last.keys_to(last.own_chunk(chunk)));
     Results results;
-    for (int64_t row = 0; row < rows_; ++row) results.add(*items[row], items[row]->own_chunk(chunk));
-    attend(queries_, results);
+    for (int64_t row = first; row < rows_; ++row) results.add(*items[row], items[row]->own_chunk(chunk));
+    attend(queries_ + first * last.heads() * chunk_.width(), results);
   }
 
  private:
-  static constexpr int64_t kHeads = kAmxTiles ? kPagedAmxHeads : kPagedHeads, kQueries = kRows * kHeads;
+  static constexpr int64_t kHeads = kAmxTiles ? kPagedAmxHeads : kPagedHeads;
+  static constexpr int64_t kQueries = kAmxTiles ? kPagedAmxQueries : kRows * kHeads;
 
   // Where the partial results of queries go.
   struct Results {
     int64_t count = 0;
     std::array<float*, kQueries> o, maximum, sum;
+    std::array<int64_t, kQueries> keys;
 
     void add(const PagedItem& item, int64_t chunk) {
       for (int64_t head = 0; head < item.heads(); ++head, ++count) {
@@ -52,23 +57,29 @@ class Bf16Tile {
         o[at] = item.o(chunk) + head * item.o_stride();
         maximum[at] = item.maximum(chunk) + head * item.part_stride();
         sum[at] = item.sum(chunk) + head * item.part_stride();
+        keys[at] = item.keys_to(chunk) - item.keys_from(chunk);
       }
     }
   };
 
   void attend(const uint16_t* q, const Results& results) const {
     static_assert(kHeads <= kQueryTile && kQueries % kQueryTile == 0);
-    const Bf16Queries queries{q, results.count, results.o.data(), results.maximum.data(), results.sum.data()};
+    const Bf16Queries queries{
+        q, results.count, results.keys.data(), results.o.data(), results.maximum.data(), results.sum.data()};
     kAmxTiles ? chunk_.attend_on_tiles(queries) : chunk_.attend(queries);
   }
 
   // The keys and values of positions [from, to) of the item's sequence.
   void load(const PagedItem& item, int64_t from, int64_t to) {
     std::array<const uint16_t*, kPagedBf16Chunk> k, v;
-    for (int64_t position = from; position < to; ++position) {
-      const int64_t first = item.pool_element(position);
-      k[static_cast<size_t>(position - from)] = static_cast<const uint16_t*>(call_.k) + first;
-      v[static_cast<size_t>(position - from)] = static_cast<const uint16_t*>(call_.v) + first;
+    const int64_t width = call_.shape.row_width();
+    for (int64_t position = from, stop = from; position < to; position = stop) {
+      stop = std::min(to, item.block_end(position));
+      int64_t element = item.pool_element(position);
+      for (int64_t i = position; i < stop; ++i, element += width) {
+        k[static_cast<size_t>(i - from)] = static_cast<const uint16_t*>(call_.k) + element;
+        v[static_cast<size_t>(i - from)] = static_cast<const uint16_t*>(call_.v) + element;
+      }
     }
     chunk_.load(k.data(), v.data(), to - from);
   }
@@ -76,7 +87,7 @@ class Bf16Tile {
   const PagedCall& call_;
   Bf16Chunk chunk_;
   int64_t rows_ = 0;
-  alignas(64) uint16_t queries_[kQueries * kMaxFastDim];
+  alignas(64) uint16_t queries_[(kQueries + kQueryTile) * kMaxFastDim];  // a tile may begin at any of them
 };
 
 }  // namespace
@@ -87,7 +98,9 @@ void paged_bf16(const PagedCall& call, int64_t threads) { attend_paged<Bf16Tile<
 
 bool paged_amx_usable() { return instruction_set() >= InstructionSet::amx; }
 
-void paged_amx(const PagedCall& call, int64_t threads) { attend_paged<Bf16Tile<true>>(call, amx_cut(), threads); }
+void paged_amx(const PagedCall& call, int64_t threads) {
+  attend_paged<Bf16Tile<true>>(call, amx_cut(call.shape), threads);
+}
 
 }  // namespace headroom
 

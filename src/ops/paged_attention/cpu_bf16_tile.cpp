@@ -51,8 +51,10 @@ struct Arranged {
   const uint16_t* v;
   int64_t width, count;
   float scale, softcap;
-  __mmask16 seen[kKeyGroups];  // the keys that exist
 };
+
+// The first `keys` of 64 keys.
+inline uint64_t first_keys(int64_t keys) { return keys >= 64 ? ~uint64_t{0} : (uint64_t{1} << keys) - 1; }
 
 // The scores of kQueries queries, `width` elements apart.
 template <int kQueries>
@@ -78,30 +80,39 @@ HEADROOM_AVX512_BF16 inline __attribute__((always_inline)) void score(const Arra
   }
 }
 
-// scores -> numerators in bf16; stores the largest score and the sum of the numerators.
-HEADROOM_AVX512_BF16 inline __attribute__((always_inline)) void exponentiate(const Arranged& chunk,
-                                                                             const __m512 (&found)[kKeyGroups],
-                                                                             uint16_t* numerators, float* maximum,
-                                                                             float* sum) {
-  const __m512 scale = _mm512_set1_ps(chunk.scale), hidden = _mm512_set1_ps(-1e30f);
-  __m512 scores[kKeyGroups], largest = hidden, total = _mm512_setzero_ps();
+inline __mmask16 seen_of(uint64_t seen, int64_t group) { return static_cast<__mmask16>(seen >> (16 * group)); }
+
+// Scales and caps a query's scores; returns the largest of each lane among the keys that it sees.
+HEADROOM_AVX512_BF16 inline __attribute__((always_inline)) __m512 scale_scores(const Arranged& chunk, uint64_t seen,
+                                                                               __m512 (&scores)[kKeyGroups]) {
+  static_assert(kPagedBf16Chunk == 64);
+  const __m512 scale = _mm512_set1_ps(chunk.scale);
+  __m512 largest = _mm512_set1_ps(-1e30f);
 #pragma GCC unroll 4
   for (int64_t group = 0; group < kKeyGroups; ++group) {
-    scores[group] = _mm512_mul_ps(found[group], scale);
+    scores[group] = _mm512_mul_ps(scores[group], scale);
     if (chunk.softcap > 0) scores[group] = _mm512_mul_ps(fast_tanh(scores[group]), _mm512_set1_ps(chunk.softcap));
-    largest = _mm512_mask_max_ps(largest, chunk.seen[group], largest, scores[group]);
+    largest = _mm512_mask_max_ps(largest, seen_of(seen, group), largest, scores[group]);
   }
-  *maximum = _mm512_reduce_max_ps(largest);
-  largest = _mm512_set1_ps(*maximum);
+  return largest;
+}
+
+// scores -> numerators in bf16; returns the sum of each lane.
+HEADROOM_AVX512_BF16 inline __attribute__((always_inline)) __m512 exponentiate(__m512 (&scores)[kKeyGroups],
+                                                                               float maximum, uint64_t seen,
+                                                                               uint16_t* numerators) {
+  const __m512 largest = _mm512_set1_ps(maximum);
+  __m512 total = _mm512_setzero_ps();
 #pragma GCC unroll 4
   for (int64_t group = 0; group < kKeyGroups; ++group) {
-    scores[group] = _mm512_maskz_mov_ps(chunk.seen[group], exp2_for_bf16(_mm512_sub_ps(scores[group], largest)));
+    const __m512 above = exp2_for_bf16(_mm512_sub_ps(scores[group], largest));
+    scores[group] = _mm512_maskz_mov_ps(seen_of(seen, group), above);
     total = _mm512_add_ps(total, scores[group]);
   }
-  *sum = _mm512_reduce_add_ps(total);
 #pragma GCC unroll 2
   for (int64_t half = 0; half < kKeyGroups / 2; ++half)
     _mm512_store_si512(numerators + half * 32, narrow_row(scores[2 * half], scores[2 * half + 1]));
+  return total;
 }
 
 // o[kQueries][32 elements from `first`] = numerators times values.
@@ -136,9 +147,13 @@ HEADROOM_AVX512_BF16 void attend_queries(const Arranged& chunk, const Bf16Querie
   score<kQueries>(chunk, of.q + first * chunk.width, scores);
   alignas(64) uint16_t numerators[kQueries * kPagedBf16Chunk];
 #pragma GCC unroll 4
-  for (int query = 0; query < kQueries; ++query)
-    exponentiate(chunk, scores[query], numerators + query * kPagedBf16Chunk, of.maximum[first + query],
-                 of.sum[first + query]);
+  for (int query = 0; query < kQueries; ++query) {
+    const uint64_t seen = first_keys(of.keys[first + query]);
+    const float maximum = _mm512_reduce_max_ps(scale_scores(chunk, seen, scores[query]));
+    *of.maximum[first + query] = maximum;
+    *of.sum[first + query] =
+        _mm512_reduce_add_ps(exponentiate(scores[query], maximum, seen, numerators + query * kPagedBf16Chunk));
+  }
   for (int64_t element = 0; element < chunk.width; element += 32)
     weigh<kQueries>(chunk, numerators, element, of.o + first);
 }
@@ -192,30 +207,62 @@ HEADROOM_AMX void weigh_tile(const Arranged& chunk, const uint16_t* numerators, 
   }
 }
 
+// The largest or the sum of the sixteen lanes of each query, [query][lane], in a tree.
+template <bool kLargest>
+HEADROOM_AVX512_BF16 inline __attribute__((always_inline)) void across_lanes(const float* lanes, float* to) {
+  __m512i turned[16];
+#pragma GCC unroll 16
+  for (int query = 0; query < 16; ++query) turned[query] = _mm512_load_si512(lanes + query * 16);
+  transpose16(turned);
+  __m512 of[16];
+#pragma GCC unroll 16
+  for (int lane = 0; lane < 16; ++lane) of[lane] = _mm512_castsi512_ps(turned[lane]);
+#pragma GCC unroll 4
+  for (int half = 8; half > 0; half /= 2) {
+#pragma GCC unroll 8
+    for (int lane = 0; lane < half; ++lane)
+      of[lane] = kLargest ? _mm512_max_ps(of[lane], of[lane + half]) : _mm512_add_ps(of[lane], of[lane + half]);
+  }
+  _mm512_store_ps(to, of[0]);
+}
+
 HEADROOM_AMX void attend_tile_of_queries(const Arranged& chunk, const Bf16Queries& of, int64_t first) {
+  static_assert(kQueryTile == 16);
   const int64_t count = std::min(kQueryTile, of.count - first);
   alignas(64) float scores[kKeyGroups * kQueryTile * 16];
+  alignas(64) float lanes[kQueryTile * 16], maxima[kQueryTile], sums[kQueryTile];
+  alignas(64) uint16_t numerators[kQueryTile * kPagedBf16Chunk];
+  // Of queries that do not exist.
+  std::fill(lanes + count * 16, std::end(lanes), 0.0f);
+  std::fill(numerators + count * kPagedBf16Chunk, std::end(numerators), uint16_t{0});
   score_tile(chunk, of.q + first * chunk.width, scores);
-  alignas(64) uint16_t numerators[kQueryTile * kPagedBf16Chunk] = {};
-  for (int64_t query = 0; query < count; ++query) {
-    __m512 found[kKeyGroups];
+  const auto each_query = [&](const auto& body) HEADROOM_AVX512_BF16 {
+    for (int64_t query = 0; query < count; ++query) {
+      __m512 found[kKeyGroups];
+#pragma GCC unroll 4
+      for (int64_t group = 0; group < kKeyGroups; ++group)
+        found[group] = _mm512_load_ps(scores + (group * kQueryTile + query) * 16);
+      body(query, first_keys(of.keys[first + query]), found);
+    }
+  };
+  each_query([&](int64_t query, uint64_t seen, __m512(&found)[kKeyGroups]) HEADROOM_AVX512_BF16 {
+    _mm512_store_ps(lanes + query * 16, scale_scores(chunk, seen, found));
 #pragma GCC unroll 4
     for (int64_t group = 0; group < kKeyGroups; ++group)
-      found[group] = _mm512_load_ps(scores + (group * kQueryTile + query) * 16);
-    exponentiate(chunk, found, numerators + query * kPagedBf16Chunk, of.maximum[first + query], of.sum[first + query]);
+      _mm512_store_ps(scores + (group * kQueryTile + query) * 16, found[group]);
+  });
+  across_lanes<true>(lanes, maxima);
+  each_query([&](int64_t query, uint64_t seen, __m512(&found)[kKeyGroups]) HEADROOM_AVX512_BF16 {
+    _mm512_store_ps(lanes + query * 16, exponentiate(found, maxima[query], seen, numerators + query * kPagedBf16Chunk));
+  });
+  across_lanes<false>(lanes, sums);
+  for (int64_t query = 0; query < count; ++query) {
+    *of.maximum[first + query] = maxima[query];
+    *of.sum[first + query] = sums[query];
   }
   amx::order_memory();
   for (int64_t element = 0; element < chunk.width; element += 32)
     weigh_tile(chunk, numerators, count, element, of.o + first);
-}
-
-Arranged arranged(const uint16_t* k, const uint16_t* v, int64_t width, int64_t count, const ScoreScale& scores) {
-  Arranged chunk{k, v, width, count, scores.scale, scores.softcap, {}};
-  for (int64_t group = 0; group < kKeyGroups; ++group) {
-    const int64_t keys = std::clamp<int64_t>(count - group * 16, 0, 16);
-    chunk.seen[group] = static_cast<__mmask16>((1u << keys) - 1);
-  }
-  return chunk;
 }
 
 }  // namespace
@@ -233,7 +280,7 @@ HEADROOM_AVX512_BF16 void Bf16Chunk::load(const uint16_t* const* k, const uint16
 }
 
 HEADROOM_AVX512_BF16 void Bf16Chunk::attend(const Bf16Queries& queries) const {
-  const Arranged chunk = arranged(k_, v_, width_, count_, scores_);
+  const Arranged chunk{k_, v_, width_, count_, scores_.scale, scores_.softcap};
   int64_t first = 0;
   for (; first + kTogether <= queries.count; first += kTogether) attend_queries<kTogether>(chunk, queries, first);
   if (queries.count - first == 3) return attend_queries<3>(chunk, queries, first);
@@ -242,7 +289,7 @@ HEADROOM_AVX512_BF16 void Bf16Chunk::attend(const Bf16Queries& queries) const {
 }
 
 HEADROOM_AMX void Bf16Chunk::attend_on_tiles(const Bf16Queries& queries) const {
-  const Arranged chunk = arranged(k_, v_, width_, count_, scores_);
+  const Arranged chunk{k_, v_, width_, count_, scores_.scale, scores_.softcap};
   amx::order_memory();
   amx::enter_tiles();
   for (int64_t first = 0; first < queries.count; first += kQueryTile) attend_tile_of_queries(chunk, queries, first);

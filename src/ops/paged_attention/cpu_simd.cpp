@@ -11,6 +11,7 @@ static_assert(kPagedHeads == kDecodeHeads && kPagedQueries == kTileQueries);
 class SimdTile {
  public:
   static constexpr int64_t kRows = kTileQueries;
+  static constexpr bool kPart = false;
   static bool together(int64_t dim) { return tiles_queries(dim); }
 
   explicit SimdTile(const PagedCall& call) : call_(call) {}
@@ -20,7 +21,7 @@ class SimdTile {
     tile_.add_row(against(item, 0));
     ++rows_;
   }
-  void attend_together(const PagedItem* const* items, int64_t chunk) const {
+  void attend_together(const PagedItem* const* items, int64_t, int64_t chunk) const {
     std::array<DecodeItem, kTileQueries> all;
     for (size_t i = 0; i < rows_; ++i) all[i] = against(*items[i], items[i]->own_chunk(chunk));
     tile_.attend(all.data());

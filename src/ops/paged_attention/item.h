@@ -32,6 +32,8 @@ class PagedItem {
   int64_t pool_element(int64_t position) const {
     return call_.pool_row(owner(), position) * shape_.row_width() + kv_head_ * shape_.head_width;
   }
+  // The end of the block of the pool that holds a position; its keys lie one after the other.
+  int64_t block_end(int64_t position) const { return (position / shape_.block_tokens + 1) * shape_.block_tokens; }
   // The queries of the heads, one after the other.
   const std::byte* q() const { return static_cast<const std::byte*>(call_.q) + at(0); }
 
@@ -55,6 +57,8 @@ class PagedItem {
   int64_t o_stride() const { return most_ * width_; }
   int64_t part_stride() const { return most_; }
 
+  // The end of the sequence's chunks of which the row sees any key.
+  int64_t chunks_end() const { return first_chunk() + chunks(); }
   // The index among the row's chunks of chunk `chunk` of the sequence.
   int64_t own_chunk(int64_t chunk) const { return chunk - first_chunk(); }
   // The range of the sequence's chunks of which the row sees every key.

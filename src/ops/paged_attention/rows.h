@@ -14,8 +14,9 @@ namespace headroom {
 //   explicit Tile(const PagedCall&)
 //   void attend(const PagedItem& item, int64_t chunk): one of the item's chunks by itself
 //   void add_row(const PagedItem& item): a row whose chunks are attended together with those of the others
-//   void attend_together(const PagedItem* const* items, int64_t chunk): the sequence's chunk, of which all rows that
-//     were added, in this order, see every key
+//   void attend_together(const PagedItem* const* items, int64_t first, int64_t chunk): the sequence's chunk, for the
+//     rows from `first` on of those that were added, in this order
+//   static constexpr bool kPart: whether a row may see a part of that chunk, from its first key on
 //   static constexpr int64_t kRows: the most rows
 //   static bool together(int64_t dim): whether rows are attended together at all
 // A row's bits don't depend on which of the two computes a chunk.
@@ -31,13 +32,18 @@ class PagedRows {
     }
     if (rows == 1 || !Tile::together(call.shape.dim)) return;
     // The window of the last row begins latest, and that of the first row ends earliest.
-    begin_ = item(rows - 1).whole_begin(), end_ = std::max(begin_, item(0).whole_end());
+    begin_ = item(rows - 1).whole_begin();
+    end_ = std::max(begin_, Tile::kPart ? item(rows - 1).chunks_end() : item(0).whole_end());
   }
 
   void run() {
     if (begin_ < end_)
       for (int64_t i = 0; i < rows_; ++i) tile_.add_row(item(i));
-    for (int64_t chunk = begin_; chunk < end_; ++chunk) tile_.attend_together(pointers_.data(), chunk);
+    int64_t first = 0;
+    for (int64_t chunk = begin_; chunk < end_; ++chunk) {
+      while (item(first).chunks_end() <= chunk) ++first;
+      tile_.attend_together(pointers_.data(), first, chunk);
+    }
     for (int64_t i = 0; i < rows_; ++i) {
       const int64_t chunks = item(i).chunks(), begin = item(i).own_chunk(begin_), end = item(i).own_chunk(end_);
       for (int64_t chunk = 0; chunk < chunks; ++chunk)
@@ -51,7 +57,7 @@ class PagedRows {
   const PagedItem& item(int64_t i) const { return *items_[index(i)]; }
 
   int64_t rows_;
-  int64_t begin_ = 0, end_ = 0;  // the chunks that every row sees whole
+  int64_t begin_ = 0, end_ = 0;  // the chunks that are attended together
   std::array<std::optional<PagedItem>, Tile::kRows> items_;
   std::array<const PagedItem*, Tile::kRows> pointers_{};
   Tile tile_;

@@ -15,9 +15,10 @@ namespace headroom {
 constexpr int64_t kPagedHeads = 4;     // the most heads of one item of the vector kernels
 constexpr int64_t kPagedAmxHeads = 8;  // of the kernel on AMX tiles, which arranges keys and values for all of them
 
-constexpr int64_t kPagedQueries = 16;   // that a thread of the fp32 kernel attends together, at most
-constexpr int64_t kPagedBf16Tile = 16;  // rows, of the kernel with bf16 dot products
-constexpr int64_t kPagedAmxTile = 8;    // rows, of that on AMX tiles: as many queries
+constexpr int64_t kPagedQueries = 16;     // that a thread of the fp32 kernel attends together, at most
+constexpr int64_t kPagedBf16Tile = 16;    // rows, of the kernel with bf16 dot products
+constexpr int64_t kPagedAmxRows = 32;     // of that on AMX tiles, at most
+constexpr int64_t kPagedAmxQueries = 64;  // of these rows, about as many
 constexpr int64_t kPagedBf16Chunk = 64;
 
 // How a kernel cuts a call: the keys of a sequence at multiples of `chunk`, and the rows that a thread attends
@@ -34,7 +35,10 @@ inline PagedCut simd_cut(const PagedShape& shape) {
   return {std::min(shape.block_tokens, kDecodeChunk), kPagedQueries / std::min(shape.group(), kPagedHeads)};
 }
 inline PagedCut bf16_cut() { return {kPagedBf16Chunk, kPagedBf16Tile, kPagedBf16Tile}; }
-inline PagedCut amx_cut() { return {kPagedBf16Chunk, kPagedAmxTile, kPagedBf16Tile, kPagedAmxHeads}; }
+inline PagedCut amx_cut(const PagedShape& shape) {
+  const int64_t rows = kPagedAmxQueries / std::min(shape.group(), kPagedAmxHeads);
+  return {kPagedBf16Chunk, std::min(kPagedAmxRows, rows), kPagedBf16Tile, kPagedAmxHeads};
+}
 
 // Whether queries, keys and values suit the kernel with bf16 products.
 inline bool paged_in_bf16(const PagedShape& shape, DType q, DType kv, const DeviceFacts& facts) {
@@ -80,7 +84,7 @@ inline int64_t paged_scratch(const OpCall& call, const DeviceFacts& facts) {
   if (paged_in_bf16(shape, call.inputs[PagedInputs::q].dtype, call.inputs[PagedInputs::keys].dtype, facts)) {
     partials = std::max(partials, paged_partial_bytes(shape, bf16_cut(), facts.threads));
     if (facts.capabilities.has(kAmx))
-      partials = std::max(partials, paged_partial_bytes(shape, amx_cut(), facts.threads));
+      partials = std::max(partials, paged_partial_bytes(shape, amx_cut(shape), facts.threads));
   }
   return std::max(reference, partials);
 }
