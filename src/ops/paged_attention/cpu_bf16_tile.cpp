@@ -115,6 +115,17 @@ HEADROOM_AVX512_BF16 inline __attribute__((always_inline)) __m512 exponentiate(_
   return total;
 }
 
+// Query `at` alone: its scores -> numerators, the largest score and the sum. The sum is added as across_lanes() does.
+HEADROOM_AVX512_BF16 inline __attribute__((always_inline)) void finish_query(const Arranged& chunk,
+                                                                             const Bf16Queries& of, int64_t at,
+                                                                             __m512 (&scores)[kKeyGroups],
+                                                                             uint16_t* numerators) {
+  const uint64_t seen = first_keys(of.keys[at]);
+  const float maximum = _mm512_reduce_max_ps(scale_scores(chunk, seen, scores));
+  *of.maximum[at] = maximum;
+  *of.sum[at] = _mm512_reduce_add_ps(exponentiate(scores, maximum, seen, numerators));
+}
+
 // o[kQueries][32 elements from `first`] = numerators times values.
 template <int kQueries>
 HEADROOM_AVX512_BF16 inline void weigh(const Arranged& chunk, const uint16_t* numerators, int64_t first,
@@ -147,13 +158,8 @@ HEADROOM_AVX512_BF16 void attend_queries(const Arranged& chunk, const Bf16Querie
   score<kQueries>(chunk, of.q + first * chunk.width, scores);
   alignas(64) uint16_t numerators[kQueries * kPagedBf16Chunk];
 #pragma GCC unroll 4
-  for (int query = 0; query < kQueries; ++query) {
-    const uint64_t seen = first_keys(of.keys[first + query]);
-    const float maximum = _mm512_reduce_max_ps(scale_scores(chunk, seen, scores[query]));
-    *of.maximum[first + query] = maximum;
-    *of.sum[first + query] =
-        _mm512_reduce_add_ps(exponentiate(scores[query], maximum, seen, numerators + query * kPagedBf16Chunk));
-  }
+  for (int query = 0; query < kQueries; ++query)
+    finish_query(chunk, of, first + query, scores[query], numerators + query * kPagedBf16Chunk);
   for (int64_t element = 0; element < chunk.width; element += 32)
     weigh<kQueries>(chunk, numerators, element, of.o + first);
 }
@@ -226,39 +232,56 @@ HEADROOM_AVX512_BF16 inline __attribute__((always_inline)) void across_lanes(con
   _mm512_store_ps(to, of[0]);
 }
 
-HEADROOM_AMX void attend_tile_of_queries(const Arranged& chunk, const Bf16Queries& of, int64_t first) {
-  static_assert(kQueryTile == 16);
-  const int64_t count = std::min(kQueryTile, of.count - first);
-  alignas(64) float scores[kKeyGroups * kQueryTile * 16];
-  alignas(64) float lanes[kQueryTile * 16], maxima[kQueryTile], sums[kQueryTile];
-  alignas(64) uint16_t numerators[kQueryTile * kPagedBf16Chunk];
-  // Of queries that do not exist.
-  std::fill(lanes + count * 16, std::end(lanes), 0.0f);
-  std::fill(numerators + count * kPagedBf16Chunk, std::end(numerators), uint16_t{0});
-  score_tile(chunk, of.q + first * chunk.width, scores);
-  const auto each_query = [&](const auto& body) HEADROOM_AVX512_BF16 {
-    for (int64_t query = 0; query < count; ++query) {
-      __m512 found[kKeyGroups];
+// A query's scores of a tile.
+HEADROOM_AVX512_BF16 inline __attribute__((always_inline)) void load_scores(const float* scores, int64_t query,
+                                                                            __m512 (&found)[kKeyGroups]) {
 #pragma GCC unroll 4
-      for (int64_t group = 0; group < kKeyGroups; ++group)
-        found[group] = _mm512_load_ps(scores + (group * kQueryTile + query) * 16);
-      body(query, first_keys(of.keys[first + query]), found);
-    }
-  };
-  each_query([&](int64_t query, uint64_t seen, __m512(&found)[kKeyGroups]) HEADROOM_AVX512_BF16 {
-    _mm512_store_ps(lanes + query * 16, scale_scores(chunk, seen, found));
+  for (int64_t group = 0; group < kKeyGroups; ++group)
+    found[group] = _mm512_load_ps(scores + (group * kQueryTile + query) * 16);
+}
+
+// finish_query() of many queries of a tile at once.
+HEADROOM_AVX512_BF16 inline void finish_queries(const Arranged& chunk, const Bf16Queries& of, int64_t first,
+                                                int64_t count, float* scores, uint16_t* numerators) {
+  static_assert(kQueryTile == 16);
+  alignas(64) float lanes[kQueryTile * 16], maxima[kQueryTile], sums[kQueryTile];
+  std::fill(lanes + count * 16, std::end(lanes), 0.0f);
+  __m512 found[kKeyGroups];
+  for (int64_t query = 0; query < count; ++query) {
+    load_scores(scores, query, found);
+    _mm512_store_ps(lanes + query * 16, scale_scores(chunk, first_keys(of.keys[first + query]), found));
 #pragma GCC unroll 4
     for (int64_t group = 0; group < kKeyGroups; ++group)
       _mm512_store_ps(scores + (group * kQueryTile + query) * 16, found[group]);
-  });
+  }
   across_lanes<true>(lanes, maxima);
-  each_query([&](int64_t query, uint64_t seen, __m512(&found)[kKeyGroups]) HEADROOM_AVX512_BF16 {
-    _mm512_store_ps(lanes + query * 16, exponentiate(found, maxima[query], seen, numerators + query * kPagedBf16Chunk));
-  });
+  for (int64_t query = 0; query < count; ++query) {
+    load_scores(scores, query, found);
+    _mm512_store_ps(lanes + query * 16, exponentiate(found, maxima[query], first_keys(of.keys[first + query]),
+                                                     numerators + query * kPagedBf16Chunk));
+  }
   across_lanes<false>(lanes, sums);
   for (int64_t query = 0; query < count; ++query) {
     *of.maximum[first + query] = maxima[query];
     *of.sum[first + query] = sums[query];
+  }
+}
+
+HEADROOM_AMX void attend_tile_of_queries(const Arranged& chunk, const Bf16Queries& of, int64_t first) {
+  constexpr int64_t kMany = 8;  // for which turning sixteen vectors takes less time
+  const int64_t count = std::min(kQueryTile, of.count - first);
+  alignas(64) float scores[kKeyGroups * kQueryTile * 16];
+  score_tile(chunk, of.q + first * chunk.width, scores);
+  alignas(64) uint16_t numerators[kQueryTile * kPagedBf16Chunk];
+  std::fill(numerators + count * kPagedBf16Chunk, std::end(numerators), uint16_t{0});
+  if (count >= kMany) {
+    finish_queries(chunk, of, first, count, scores, numerators);
+  } else {
+    for (int64_t query = 0; query < count; ++query) {
+      __m512 found[kKeyGroups];
+      load_scores(scores, query, found);
+      finish_query(chunk, of, first + query, found, numerators + query * kPagedBf16Chunk);
+    }
   }
   amx::order_memory();
   for (int64_t element = 0; element < chunk.width; element += 32)

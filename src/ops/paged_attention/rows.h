@@ -90,14 +90,17 @@ template <typename Tile>
 void attend_paged(const PagedCall& call, const PagedCut& cut, int64_t threads) {
   auto* const slots = reinterpret_cast<float*>(call.scratch);
   if (shares_chunks(call.shape, cut, threads)) return share_paged_chunks<Tile>(call, cut, slots);
-  const int64_t parts = paged_parts(call.shape, cut), tiles = (call.shape.rows + cut.rows - 1) / cut.rows * parts;
+  constexpr int64_t kTiles = 8;  // of each thread, at least: so that about the same remains for every thread
+  const int64_t parts = paged_parts(call.shape, cut);
+  const int64_t rows = std::clamp<int64_t>(call.shape.rows * parts / (kTiles * threads), 1, cut.rows);
+  const int64_t tiles = (call.shape.rows + rows - 1) / rows * parts;
   const int64_t each = (tiles + threads - 1) / threads;
   parallel_for(each * threads, each, [&](int64_t begin, int64_t end, int thread) {
     for (int64_t index = begin; index < end; ++index) {
       // Later rows of a sequence see more keys: a thread's tiles are spread over the rows.
-      const int64_t tile = index % each * threads + index / each, first = tile / parts * cut.rows;
+      const int64_t tile = index % each * threads + index / each, first = tile / parts * rows;
       float* const slots_of = slots + thread * cut.rows * paged_slot_floats(call.shape, cut);
-      const int64_t stop = std::min(first + cut.rows, tile < tiles ? call.shape.rows : 0);
+      const int64_t stop = std::min(first + rows, tile < tiles ? call.shape.rows : 0);
       for (int64_t row = first, count = 0; row < stop; row += count) {
         count = rows_in_turn(call, row, stop);
         PagedRows<Tile>(call, cut, row, count, tile % parts, slots_of).run();
