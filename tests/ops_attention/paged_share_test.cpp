@@ -20,7 +20,6 @@ struct Attended {
 Attended* attended = nullptr;
 
 struct RecordingTile {
-  static constexpr bool kPart = false;
   explicit RecordingTile(const PagedCall&) {}
   ~RecordingTile() {
     const std::lock_guard lock(attended->mutex);

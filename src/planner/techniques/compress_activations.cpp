@@ -48,6 +48,7 @@ constinit const Technique compress_activations{
     .verdict = verdict,
     .choices = choices,
     .layers_add_up = false,
+    .rounds_kept = true,
     .pass = [](Graph& graph, const PlanRequest&, const Candidate&) { headroom::compress_activations(graph); },
     .told = told,
     .phrase =

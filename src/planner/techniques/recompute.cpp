@@ -7,8 +7,8 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "passes/compress_activations.h"
 #include "planner/layer_kinds.h"
+#include "planner/pipeline.h"
 #include "planner/techniques/offload.h"
 #include "planner/techniques/permission.h"
 
@@ -167,8 +167,10 @@ std::optional<std::vector<KeepRun>> parse_runs(std::string_view text, int64_t bl
 const Setting& recompute_of(const Candidate& candidate) { return candidate[techniques::recompute]; }
 
 bool has_fixed_keeps(const PlanRequest& request) {
-  return request.arithmetic_fixed && asked_for(request, kCompressActivations) &&
-         !only_allowed(request, kCompressActivations);
+  const auto rounds = [&](const Technique* technique) {
+    return technique->rounds_kept && asked_for(request, *technique->info) && !only_allowed(request, *technique->info);
+  };
+  return request.arithmetic_fixed && std::ranges::any_of(all_techniques(), rounds);
 }
 
 bool recomputes_layers(const Candidate& candidate) {

@@ -23,7 +23,7 @@ bool recomputes_layers(const Candidate& candidate);
 // Whether the losses depend on what is kept, because that is rounded, and may not depend on the budget.
 bool has_fixed_keeps(const PlanRequest& request);
 inline constexpr char kWhyFixedKeeps[] =
-    "compress-activations rounds what is kept, so with --arithmetic fixed this does not depend on the budget";
+    "what is kept is rounded, so with --arithmetic fixed this does not depend on the budget";
 
 // A number of consecutive blocks with the same level.
 struct KeepRun {
