@@ -30,7 +30,7 @@ PlanRequest inference_request(const MachineOptions& machine, const TechniqueOpti
   pin_stored_codes(request, model.spec);
   ProcessBytes process = process_parts(model, request.facts, tokenizer_stays);
   constexpr int64_t kPrograms = 2;  // prefill and decode
-  process.copies = disk_process_bytes(request.facts) + read_tables(model, request, kPrograms);
+  process.copies = reading_bytes(model, request, kPrograms);
   process.caller = machine.caller_bytes;
   process.data += adapter;
   book_process(request, process);

@@ -184,8 +184,16 @@ void book_prompt(PlanRequest& request, const ModelFiles& model, int64_t text_byt
   request.prepare.least = request.prepare.most = before_arena(request, held);
 }
 
+namespace {
+
 int64_t read_tables(const ModelFiles& model, const PlanRequest& request, int64_t programs) {
   return align_up(programs * layer_bytes(model.spec.layers, request, kReadLayerBytes, kReadAdapterBytes), 4096);
+}
+
+}  // namespace
+
+int64_t reading_bytes(const ModelFiles& model, const PlanRequest& request, int64_t programs) {
+  return disk_process_bytes(request.facts) + read_tables(model, request, programs);
 }
 
 void book_server(PlanRequest& request, const ModelFiles& model, int64_t programs, int64_t bytes, bool slots) {
@@ -193,7 +201,7 @@ void book_server(PlanRequest& request, const ModelFiles& model, int64_t programs
   there.server = align_up(bytes, 4096);
   const int64_t adapters = slots || weights_are(request, WeightForm::adapted) ? kServingAdapterBytes : 0;
   there.planner = align_up(programs * model.spec.layers * (kServingLayerBytes + adapters), 4096);
-  there.copies = disk_process_bytes(request.facts) + read_tables(model, request, programs);
+  there.copies = reading_bytes(model, request, programs);
 }
 
 int64_t encoding_bytes(const Tokenizer& tokenizer, int64_t text_bytes) {

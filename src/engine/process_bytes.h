@@ -34,8 +34,9 @@ void book_prepare(PlanRequest& request, const ModelFiles& model);
 // The same for `generate`, before the tokenizer is loaded: a prompt of so many bytes of text, which is rendered with
 // `chat_bytes` of heap if it is a chat (0: it is not).
 void book_prompt(PlanRequest& request, const ModelFiles& model, int64_t text_bytes, int64_t chat_bytes);
-// The tables of the copies with which so many programs of a model that is not trained read lower tiers.
-int64_t read_tables(const ModelFiles& model, const PlanRequest& request, int64_t programs);
+// Buffers, threads and tables of the copies with which so many programs of a model that is not trained read lower
+// tiers.
+int64_t reading_bytes(const ModelFiles& model, const PlanRequest& request, int64_t programs);
 // Books a server's process in addition to a generation's: `bytes` of the server itself, and the instruction tables of
 // so many programs, with `slots` of adapters or without.
 void book_server(PlanRequest& request, const ModelFiles& model, int64_t programs, int64_t bytes, bool slots);

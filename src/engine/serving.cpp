@@ -4,7 +4,6 @@
 
 #include <utility>
 
-#include "base/process_memory.h"
 #include "base/threads.h"
 #include "device/device.h"
 #include "engine/model_steps.h"
@@ -34,7 +33,6 @@ class ServedModel::Parts {
     const OpenedModel& opened = room->opened;
     set_threads(plan.plan.facts.threads);
     tokenizer.emplace(Tokenizer::load(opened.files().tokenizer));
-    release_what_is_behind();  // the memory of loading, before there is an arena
     executor.emplace(plan.plan, *room->device, nullptr);
     opened.load(*executor, opened.adapter_options());
     ::malloc_trim(0);

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/process_memory.h"
 #include "base/threads.h"
 #include "device/device.h"
 #include "engine/budget.h"
@@ -130,7 +129,6 @@ class TrainingRun {
       if (created) fs::remove(out, status);
       throw;
     }
-    release_what_is_behind();
     events_.say(describe_data(data_->train));
     const LengthHistogram& lengths = data_->train.cache.counts().lengths;
     if (lengths.rows() == 0) return;

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/process_memory.h"
 
 namespace headroom {
 namespace {
@@ -66,6 +67,7 @@ void Executor::require_room() {
 }
 
 void Executor::reserve_arenas() {
+  release_what_is_behind();
   for (auto tier = kArenaTiers.rbegin(); tier != kArenaTiers.rend(); ++tier)
     if (const int64_t bytes = plan_.arenas().of(*tier); bytes > 0 || *tier == Tier::device)
       bases_[static_cast<size_t>(*tier)] = device_.reserve_arena(*tier, bytes);

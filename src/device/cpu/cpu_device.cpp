@@ -7,7 +7,6 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "base/process_memory.h"
 #include "base/threads.h"
 #include "device/devices.h"
 #include "device/disk/disk_tier.h"
@@ -99,10 +98,7 @@ class CpuDevice final : public Device {
     if (tier == Tier::disk && (disk_ || bytes > 0)) disk().require_room(bytes);
   }
   std::byte* reserve_arena(Tier tier, int64_t bytes) override {
-    if (tier != Tier::disk) {
-      release_what_is_behind();
-      return (tier == Tier::host ? host_ : device_).reserve(bytes);
-    }
+    if (tier != Tier::disk) return (tier == Tier::host ? host_ : device_).reserve(bytes);
     window_ = next_buffer();
     return disk().reserve(bytes, std::make_unique<MemoryBounce>(next_buffer()));
   }

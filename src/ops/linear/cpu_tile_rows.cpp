@@ -67,14 +67,15 @@ HEADROOM_AMX void tile_columns(const RowProduct& call, int64_t out, int64_t colu
     const TiledRows rows = tiled_rows_at(call, row);
     const int row_tiles = call.rows - row > kTileLanes ? 2 : 1;
     (row_tiles == 2 ? multiply<kColumnTiles, 2> : multiply<kColumnTiles, 1>)(w, call.ins, rows, prefetch, sums);
+    const bool holds = prefetch.in_order;
+    prefetch.in_order = false;
     for (int tile = 0; tile < kColumnTiles * row_tiles; ++tile) {
       const int64_t first = row + tile % row_tiles * kTileLanes;
       finish_columns<R>(call, first, std::min(kTileLanes, call.rows - first), out + tile / row_tiles * kTileLanes,
                         columns, sums + tile * kTileSums, [&](int64_t i) HEADROOM_AMX {
-                          if (!prefetch.in_order) return;
+                          if (!holds || tile > 0) return;
                           const int64_t at = call.ins - (kHeldSteps - i) * kTileStep;
                           prefetch_columns(w, call.ins * 2, kColumnTiles * kTileLanes, at * 2);
-                          prefetch.in_order = i + 1 < kHeldSteps;  // once, and no more in later passes
                         });
     }
   }

@@ -29,11 +29,9 @@ Told told(const PlanRequest& request, const Candidate& chosen) {
   if (const Verdict here = has_kernels(request); !here.why_not.empty())
     return {.value = "off", .why = here.why_not, .pin_leaves_choice = only_allowed(request, kCompressActivations)};
   if (!chosen[compress_activations].taken())
-    return {.value = "off",
-            .why = why_not_taken(request, kCompressActivations,
-                                 "rounds what the backward pass reads: used only when named (--technique "
-                                 "compress-activations=int8) or allowed"),
-            .pin_leaves_choice = request.arithmetic_fixed && only_allowed(request, kCompressActivations)};
+    return told_not_taken(request, kCompressActivations,
+                          "rounds what the backward pass reads: used only when named (--technique "
+                          "compress-activations=int8) or allowed");
   return {"int8", why_pinned(request, kCompressActivations), chosen.without(compress_activations)};
 }
 

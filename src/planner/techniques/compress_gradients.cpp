@@ -27,11 +27,8 @@ Told told(const PlanRequest& request, const Candidate& chosen) {
     return {.value = "off",
             .why = "saves nothing here: each update follows its gradient in the backward pass",
             .pin_leaves_choice = true};
-  return {.value = "off",
-          .why = why_not_taken(request, kCompressGradients,
-                               "rounds the gradients: used only when named (--technique compress-gradients=bf16) or "
-                               "allowed"),
-          .pin_leaves_choice = request.arithmetic_fixed && only_allowed(request, kCompressGradients)};
+  return told_not_taken(request, kCompressGradients,
+                        "rounds the gradients: used only when named (--technique compress-gradients=bf16) or allowed");
 }
 
 }  // namespace

@@ -18,19 +18,24 @@ inline bool only_allowed(const PlanRequest& request, const PassInfo& info) {
   return pin(request, info.name) == kAllowed;
 }
 
-// The choices of a technique with one setting that can be used here: on if it is named; off, or on, if it is allowed,
-// and the losses may depend on the budget.
+// Whether it is only allowed, and the budget may not decide whether it is used, because the losses would depend on it.
+inline bool needs_a_name(const PlanRequest& request, const PassInfo& info) {
+  return request.arithmetic_fixed && only_allowed(request, info);
+}
+
+// The choices of a technique with one setting that can be used here: on if it is named; off, or on, if it is allowed.
 inline std::vector<Setting> permitted_choices(const PlanRequest& request, const PassInfo& info) {
-  if (only_allowed(request, info) && request.arithmetic_fixed) return {Setting{}};
+  if (needs_a_name(request, info)) return {Setting{}};
   if (only_allowed(request, info)) return {Setting{}, Setting{1}};
   return {asked_for(request, info) ? Setting{1} : Setting{}};
 }
 
-// Why one that is only allowed is not taken, if the reason is none of its own.
-inline std::string why_not_taken(const PlanRequest& request, const PassInfo& info, std::string usual) {
-  return only_allowed(request, info) && request.arithmetic_fixed
-             ? "with --arithmetic fixed the budget does not decide whether it is used: only when named"
-             : std::move(usual);
+// What is told of one that is not taken; `why`: the usual reason.
+inline Told told_not_taken(const PlanRequest& request, const PassInfo& info, std::string why) {
+  if (!needs_a_name(request, info)) return {"off", std::move(why)};
+  return {.value = "off",
+          .why = "with --arithmetic fixed the budget does not decide whether it is used: only when named",
+          .pin_leaves_choice = true};
 }
 
 }  // namespace headroom
