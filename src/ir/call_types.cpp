@@ -9,8 +9,9 @@ std::span<const ConcreteType> fill(const Graph& graph, const std::vector<ValueId
                                    const std::optional<RowSlice>& slice, std::vector<ConcreteType>& types) {
   if (types.size() < values.size()) types.resize(values.size());
   for (size_t i = 0; i < values.size(); ++i) {
-    concrete(graph.value(values[i]).type, bindings, types[i]);
-    if (slice) select_rows(types[i], *slice);
+    const Type& type = graph.value(values[i]).type;
+    concrete(type, bindings, types[i]);
+    if (slice) select_rows(type, types[i], *slice);
   }
   return {types.data(), values.size()};
 }

@@ -34,18 +34,14 @@ Type rows_of(Type type, const RowSlice& slice) {
   return type;
 }
 
-int64_t select_rows(ConcreteType& type, const RowSlice& slice) {
-  if (type.dims.size() < 2 || type.dims[0] == slice.rows) return 0;
-  require_inside(slice, type.dims[0]);
-  type.dims[0] = slice.first;
-  const int64_t begin = storage_bytes(type);
-  type.dims[0] = slice.rows;
+int64_t select_rows(const Type& type, ConcreteType& concrete, const RowSlice& slice) {
+  const int64_t rows = whole_rows(type, slice);
+  if (rows == 0) return 0;
+  require_inside(slice, rows);
+  concrete.dims[0] = slice.first;
+  const int64_t begin = storage_bytes(concrete);
+  concrete.dims[0] = slice.rows;
   return begin;
-}
-
-int64_t first_element(const ConcreteType& type, const Attrs& attrs) {
-  const std::optional<RowSlice> slice = row_slice(attrs);
-  return slice ? slice->first * (element_count(type.dims) / slice->rows) : 0;
 }
 
 std::vector<Type> infer_call(const Op& op, std::span<const Type> inputs, const Attrs& attrs) {

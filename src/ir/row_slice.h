@@ -1,6 +1,7 @@
 // Calls on a slice of the rows of their tensors. A node with attributes "rows" and "first_row" works on rows
-// [first_row, first_row + rows) of its operands with at least two dimensions. Such an operand is whole or holds only
-// these rows. A result in the storage of a whole operand is whole: its other rows are unchanged.
+// [first_row, first_row + rows) of its operands with at least two dimensions, the first of which is constant (batches
+// are not). Such an operand is whole or holds only these rows. A result in the storage of a whole operand is whole: its
+// other rows are unchanged.
 //     w1, m1, v1 = adamw(w, g, m, v, ...)  rows=16 first_row=32     w and g whole, m and v copies of 16 rows
 #pragma once
 
@@ -26,11 +27,9 @@ void set_row_slice(Attrs& attrs, const RowSlice& slice);
 // The type of these rows of an operand. A type that holds only them, or has no rows, is returned unchanged.
 Type rows_of(Type type, const RowSlice& slice);
 
-// The same for a concrete type, in place. Returns the byte offset of the rows in the operand.
-int64_t select_rows(ConcreteType& type, const RowSlice& slice);
-
-// The index, in the whole tensor, of the first element of an operand that a call with these attributes sees.
-int64_t first_element(const ConcreteType& type, const Attrs& attrs);
+// The same for the concrete type of an operand of this type, in place. Returns the byte offset of the rows in the
+// operand.
+int64_t select_rows(const Type& type, ConcreteType& concrete, const RowSlice& slice);
 
 // Types of a call's outputs: Op::infer for the rows that it works on; outputs written into a whole operand are whole.
 // Throws InternalError as Op::infer does, and if the slice does not lie in an operand.

@@ -67,12 +67,14 @@ struct KernelCall {
   std::span<std::byte> scratch;  // at least what scratch_bytes() booked (ops/backend.h), 64-byte aligned
   int64_t trip = 0;              // iteration of the enclosing loop, 0 outside loops
   HostPort* host = nullptr;
+  int64_t first_row = 0;  // of the slice that the call works on (ir/row_slice.h), 0 if it works on all rows
 };
 
 // The key under which the kernels of an op are registered.
 inline std::string_view kernel_key(const Op& op) { return op_name(op); }
 
-// What a kernel is prepared for.
+// What a kernel is prepared for: slices of equal size have the same kernel, so the attributes do not say where one
+// begins.
 struct KernelSpec {
   std::string_view op;  // its key
   Attrs attrs;

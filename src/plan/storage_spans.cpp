@@ -102,7 +102,7 @@ class Reader {
   std::map<int64_t, size_t>::const_iterator open_around(const Operand& operand, const Attrs& attrs) const {
     const auto at = open_at(operand);
     const std::optional<RowSlice> slice = row_slice(attrs);
-    if (!slice || operand.type.dims.size() < 2) return at;
+    if (!slice || operand.type.dims.size() < 2 || operand.type.dims[0] != slice->rows) return at;
     Operand whole = operand;
     whole.offset -= storage_bytes(operand.type) / slice->rows * slice->first;
     const auto around = open_at(whole);

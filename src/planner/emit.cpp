@@ -25,7 +25,7 @@ class Emitter {
     HR_CHECK(storage != kNone, "%{} has no storage", id);
     const Type& type = graph_.value(id).type;
     Operand out{arenas_.offsets[static_cast<size_t>(storage)], concrete(type, bindings_), type.tier};
-    if (slice) out.offset += select_rows(out.type, *slice);
+    if (slice) out.offset += select_rows(type, out.type, *slice);
     return out;
   }
 

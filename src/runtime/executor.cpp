@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/process_memory.h"
+#include "ir/row_slice.h"
 
 namespace headroom {
 namespace {
@@ -40,6 +41,7 @@ KernelSpec spec_of(const Instruction& instruction) {
   KernelSpec spec;
   spec.op = kernel_key(*instruction.op);
   spec.attrs = instruction.attrs;
+  if (const std::optional<RowSlice> slice = row_slice(instruction.attrs)) set_row_slice(spec.attrs, {0, slice->rows});
   spec.inputs = types_of(instruction.inputs);
   spec.outputs = types_of(instruction.outputs);
   spec.scratch_bytes = instruction.scratch_bytes;
@@ -103,6 +105,7 @@ void Executor::prepare_kernels() {
       } else {
         step.action = Action::kernel;
         step.kernel = kernel_for(instruction);
+        if (const std::optional<RowSlice> slice = row_slice(instruction.attrs)) step.first_row = slice->first;
       }
     }
   }
@@ -211,6 +214,7 @@ void Executor::run_call(const Prepared& program, const Step& step, int64_t trip)
   call.outputs = {outputs, step.output_count};
   call.scratch = step.scratch;
   call.trip = trip;
+  call.first_row = step.first_row;
   call.host = host_;
   device_.launch(*step.kernel, call, 0);
 }

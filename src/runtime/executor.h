@@ -90,6 +90,7 @@ class Executor {
     EventId copied = 0;                  // for a copy and its wait
     const CopyStream* stream = nullptr;  // for a copy
     int64_t bytes = 0;                   // for a copy
+    int64_t first_row = 0;               // of the slice that a kernel works on
     std::string_view trips;
     size_t first_input = 0, input_count = 0;
     size_t first_output = 0, output_count = 0;

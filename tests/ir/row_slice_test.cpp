@@ -30,10 +30,13 @@ TEST(RowSlice, TakesRowsOfMatricesAlone) {
 }
 
 TEST(RowSlice, BeginsAtItsFirstRow) {
-  ConcreteType whole{DType::bf16, {20, 8}}, window{DType::bf16, {4, 8}};
-  EXPECT_EQ(select_rows(whole, {16, 4}), 16 * 8 * 2);
+  ConcreteType whole{DType::bf16, {20, 8}}, window{DType::bf16, {4, 8}}, batch{DType::bf16, {20, 8}};
+  EXPECT_EQ(select_rows(matrix(20), whole, {16, 4}), 16 * 8 * 2);
   EXPECT_EQ(whole.dims, (std::vector<int64_t>{4, 8}));
-  EXPECT_EQ(select_rows(window, {16, 4}), 0);
+  EXPECT_EQ(select_rows(matrix(4), window, {16, 4}), 0);
+  const Type rows{DType::bf16, {Dim::of_symbol(0), Dim::of(8)}};
+  EXPECT_EQ(select_rows(rows, batch, {16, 4}), 0);
+  EXPECT_EQ(batch.dims, (std::vector<int64_t>{20, 8}));
 }
 
 // (x, y) -> x + y in the storage of x

@@ -17,6 +17,7 @@
 #include "base/bfloat16.h"
 #include "base/float16.h"
 #include "base/threads.h"
+#include "ir/row_slice.h"
 #include "operand_memory.h"
 #include "ops/backend.h"
 #include "ops/cpu/instruction_set.h"
@@ -243,7 +244,9 @@ std::vector<Tensor> run_call(const KernelSpec& spec, const std::vector<Tensor>& 
   std::vector<TensorView> in, out;
   for (const Tensor& tensor : held) in.push_back(tensor.view());
   for (const Tensor& tensor : outputs) out.push_back(tensor.view());
-  run(KernelCall{in, out, {scratch.data(), static_cast<size_t>(scratch.bytes())}, options.trip, options.host});
+  const int64_t first_row = row_slice(spec.attrs).value_or(RowSlice{}).first;
+  run(KernelCall{
+      in, out, {scratch.data(), static_cast<size_t>(scratch.bytes())}, options.trip, options.host, first_row});
 
   EXPECT_TRUE(scratch.guard_intact()) << spec.op << " (" << implementation << ") wrote past its scratch";
   for (size_t i = 0; i < held.size(); ++i) {

@@ -75,8 +75,9 @@ std::unique_ptr<CpuKernel> simd_of(const UpdatePlan& plan) {
   return kernel_of([plan](const KernelCall& call) {
     const Call step(plan, call);
     if (!step.usable()) return refresh_copy(call.outputs[0], step.copy);
-    UpdateArrays arrays{
-        updated_weight(call.outputs[0], step.copy, plan.first), call.inputs[UpdateOpInputs::gradient].as<float>(), {}};
+    UpdateArrays arrays{updated_weight(call.outputs[0], step.copy, first_element(call)),
+                        call.inputs[UpdateOpInputs::gradient].as<float>(),
+                        {}};
     UpdateScalars scalars{static_cast<float>(step.clip), {}, step.key};
     F::factors(plan.step(step.scalars), scalars.factors);
     if (plan.in_blocks) return run_blocks(plan, call, arrays, scalars);
@@ -175,7 +176,7 @@ std::unique_ptr<CpuKernel> reference_of(const UpdatePlan& plan) {
       for (int64_t i = begin; i < end; ++i) {
         const double g = read_element(call.inputs[UpdateOpInputs::gradient], i) * step.clip;
         const double w = next_weight<F>(all, i - begin, factors, read_element(weight, i), g);
-        write_weight(weight, step.copy, i, w, step.key, plan.first);
+        write_weight(weight, step.copy, i, w, step.key, first_element(call));
       }
       all.store(begin, end);
     }

@@ -14,13 +14,13 @@ std::unique_ptr<CudaKernel> make_update(const KernelSpec& spec, const CudaContex
   args.count = count_of(spec.outputs[0]);
   std::copy(plan.number, plan.number + kUpdateNumbers, args.number);
   args.tensor = plan.tensor;
-  args.first = plan.first;
   args.decay = plan.decay;
   args.rate = plan.rate;
   return cuda_kernel_of([args, plan, weight = float_type(spec.outputs[0].dtype),
                          multiprocessors = context.multiprocessors](const KernelCall& call, CudaStream stream) {
     cuda::UpdateArgs a = args;
     a.w = call.outputs[0].data;
+    a.first = first_element(call);
     a.g = call.inputs[UpdateOpInputs::gradient].as<float>();
     for (size_t k = 0; k < plan.states; ++k) {
       if (plan.in_blocks) {

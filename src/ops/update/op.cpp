@@ -221,7 +221,6 @@ UpdatePlan::UpdatePlan(const UpdateRow& row, const Attrs& attrs)
 
 UpdatePlan::UpdatePlan(const KernelSpec& spec) : UpdatePlan(spec.op, spec.attrs) {
   if (!spec.inputs[UpdateOpInputs::weight].storage.dense()) columns = spec.inputs[UpdateOpInputs::weight].dims[1];
-  first = first_element(spec.outputs[0], spec.attrs);
 }
 
 UpdateStep UpdatePlan::step(const float* scalars) const {

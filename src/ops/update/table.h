@@ -51,7 +51,6 @@ struct UpdatePlan {
   bool decay = false;
   double rate = 1;      // factor on the learning rate
   uint64_t tensor = 0;  // the weight's part of the key for stochastic rounding
-  int64_t first = 0;    // index of the call's first element in the whole weight (ir/row_slice.h)
   int64_t columns = 0;  // of a weight in 8-bit codes with a scale per row (stream/row_codes.h); 0: no codes
   size_t states = 0;    // of the formula
   bool in_blocks = false;
@@ -65,5 +64,11 @@ struct UpdatePlan {
   size_t clip() const { return hyper + 1; }
   UpdateStep step(const float* hyper) const;
 };
+
+// The index of the call's first element in the whole weight.
+inline int64_t first_element(const KernelCall& call) {
+  const TensorView& weight = call.outputs[0];
+  return call.first_row == 0 ? 0 : call.first_row * (weight.count() / weight.dims[0]);
+}
 
 }  // namespace headroom
