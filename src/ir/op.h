@@ -170,6 +170,11 @@ class Op {
   // that its labels are those of its rows.
   virtual bool by_rows() const { return false; }
 
+  // The operand whose rows calls on slices (ir/row_slice.h) may take one slice after another, each adding to what the
+  // call before it made; empty if the op is not such a sum. If its result is not in place, it is the operand "onto" of
+  // every call but the first.
+  virtual std::string_view summed_slices() const { return {}; }
+
   // For an update that may process the weight in parts: every part except the last is a multiple of this number of
   // elements. A part's new weight and states depend only on the same part of weight, gradient and states
   // (ir/row_slice.h). 0: the weight is updated as a whole.

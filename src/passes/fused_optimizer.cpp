@@ -15,7 +15,7 @@ struct Move {
   size_t position = 0;  // the update comes after this position of the body
   size_t carried = 0;   // index of its gradient among the loop's carried values
   NodeId update = kNone;
-  NodeId norm = kNone;  // the squared norm of the same gradient
+  std::vector<NodeId> norms;  // the squared norms of the same gradient: one, or one for each slice of its rows
 };
 
 class Fuser {
@@ -55,7 +55,7 @@ class Fuser {
     for (NodeId id : graph_.region(program_).nodes) {
       const Node& node = graph_.node(id);
       if (node.op->kind() != OpKind::squared_norm) continue;
-      norms_[operand(node, "x")] = id;
+      norms_[operand(node, "x")].push_back(id);
       if (const ValueId sum = operand(node, "accumulator"); graph_.value(sum).persistent) norm_start_ = sum;
     }
   }
@@ -65,20 +65,21 @@ class Fuser {
     const auto& outputs = graph_.node(loop_).outputs;
     const auto at = std::find(outputs.begin(), outputs.end(), gradient);
     HR_CHECK(at != outputs.end(), "the gradient of an update is not a result of the loop");
-    Move move{0, static_cast<size_t>(at - outputs.begin()), update, kNone};
+    Move move{0, static_cast<size_t>(at - outputs.begin()), update, {}};
     move.position = produced_.at(graph_.region(body_).results[move.carried]);
     for (ValueId input : graph_.node(update).inputs)
       if (const auto use = last_use_.find(input); use != last_use_.end())
         move.position = std::max(move.position, use->second);
-    if (const auto norm = norms_.find(gradient); norm != norms_.end()) move.norm = norm->second;
+    if (const auto norm = norms_.find(gradient); norm != norms_.end()) move.norms = norm->second;
     return move;
   }
 
   void take_out_of_program() {
     std::vector<NodeId>& top = graph_.region(program_).nodes;
     const auto moved = [&](NodeId id) {
-      return std::any_of(moves_.begin(), moves_.end(),
-                         [&](const Move& move) { return id == move.update || id == move.norm; });
+      return std::any_of(moves_.begin(), moves_.end(), [&](const Move& move) {
+        return id == move.update || std::find(move.norms.begin(), move.norms.end(), id) != move.norms.end();
+      });
     };
     top.erase(std::remove_if(top.begin(), top.end(), moved), top.end());
   }
@@ -94,14 +95,14 @@ class Fuser {
     replacement[static_cast<size_t>(param)] = result_of(graph_.node(storage));
     const int32_t after = static_cast<int32_t>(move.position) + 1;
     const int32_t block = graph_.node(graph_.region(body_).nodes[move.position]).block;
-    if (move.norm != kNone) {
-      Node& node = graph_.node(move.norm);
+    for (const NodeId id : move.norms) {
+      Node& node = graph_.node(id);
       operand_of(node, "x") = result;
       operand_of(node, "accumulator") = norm;
       node.attrs.set("accumulate", norm == norm_start_ ? "first" : "always");
       node.block = block;
       norm = result_of(node);
-      insertions_.push_back({after, move.norm});
+      insertions_.push_back({after, id});
     }
     operand_of(graph_.node(move.update), "gradient") = result;
     graph_.node(move.update).block = block;
@@ -123,8 +124,8 @@ class Fuser {
   RegionId program_;
   NodeId loop_;
   RegionId body_;
-  ValueId norm_start_ = kNone;                 // the persistent accumulator of the squared norm
-  std::unordered_map<ValueId, NodeId> norms_;  // the squared_norm node of a gradient
+  ValueId norm_start_ = kNone;                              // the persistent accumulator of the squared norm
+  std::unordered_map<ValueId, std::vector<NodeId>> norms_;  // the squared_norm nodes of a gradient
   std::unordered_map<ValueId, size_t> first_use_, last_use_, produced_;
   std::vector<Move> moves_;
   std::vector<Insertion> insertions_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/threads.h"
+#include "ir/row_slice.h"
 #include "ops/add/simd.h"
 #include "ops/cast/convert.h"
 #include "ops/cpu/coded_matrix.h"
@@ -12,6 +13,23 @@ namespace headroom {
 namespace {
 
 int64_t row_of(int32_t id, int64_t rows) { return std::clamp<int64_t>(id, 0, rows - 1); }
+
+constexpr int64_t kNoRow = -1;
+
+// The rows of a table that a call sees: all of them, or a slice.
+class SeenRows {
+ public:
+  explicit SeenRows(const KernelSpec& spec) : sliced_(row_slice(spec.attrs)) {}
+  // The row of an id; kNoRow if it is in another slice.
+  int64_t at(int32_t id, const TensorView& table, const KernelCall& call) const {
+    if (!sliced_) return row_of(id, table.dims[0]);
+    const int64_t row = id - call.first_row;
+    return row >= 0 && row < table.dims[0] ? row : kNoRow;
+  }
+
+ private:
+  bool sliced_;
+};
 
 constexpr int64_t kNoPadding = -1;
 int64_t padding_row(const KernelSpec& spec) { return spec.attrs.integer("padding", kNoPadding); }
@@ -43,15 +61,18 @@ std::unique_ptr<CpuKernel> gather_decoded(const Storage& storage) {
 std::unique_ptr<CpuKernel> gather_simd(const KernelSpec& spec) {
   if (const Storage& storage = spec.inputs[EmbeddingInputs::table].storage; !storage.dense())
     return gather_decoded(storage);
-  return kernel_of([](const KernelCall& call) {
+  return kernel_of([seen = SeenRows(spec)](const KernelCall& call) {
     const TensorView &ids = call.inputs[EmbeddingInputs::ids], &table = call.inputs[EmbeddingInputs::table],
                      &y = call.outputs[0];
     const int64_t width = table.dims[1];
     const int64_t table_row = width * dtype_bytes(table.dtype), y_row = width * dtype_bytes(y.dtype);
     parallel_for(ids.count(), 4, [&](int64_t begin, int64_t end, int) {
-      for (int64_t i = begin; i < end; ++i)
-        convert_floats(table.as<std::byte>() + row_of(ids.as<int32_t>()[i], table.dims[0]) * table_row, table.dtype,
-                       y.as<std::byte>() + i * y_row, y.dtype, width);
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t row = seen.at(ids.as<int32_t>()[i], table, call);
+        if (row == kNoRow) continue;
+        convert_floats(table.as<std::byte>() + row * table_row, table.dtype, y.as<std::byte>() + i * y_row, y.dtype,
+                       width);
+      }
     });
   });
 }
@@ -64,13 +85,15 @@ double element_of(const TensorView& table, const Storage& storage, int64_t index
 }
 
 std::unique_ptr<CpuKernel> gather_reference(const KernelSpec& spec) {
-  return kernel_of([storage = spec.inputs[EmbeddingInputs::table].storage](const KernelCall& call) {
+  const Storage storage = spec.inputs[EmbeddingInputs::table].storage;
+  return kernel_of([storage, seen = SeenRows(spec)](const KernelCall& call) {
     const TensorView &ids = call.inputs[EmbeddingInputs::ids], &table = call.inputs[EmbeddingInputs::table];
     const int64_t width = table.dims[1];
-    for (int64_t i = 0; i < ids.count(); ++i)
-      for (int64_t j = 0; j < width; ++j)
-        write_element(call.outputs[0], i * width + j,
-                      element_of(table, storage, row_of(ids.as<int32_t>()[i], table.dims[0]) * width + j));
+    for (int64_t i = 0; i < ids.count(); ++i) {
+      const int64_t row = seen.at(ids.as<int32_t>()[i], table, call);
+      for (int64_t j = 0; row != kNoRow && j < width; ++j)
+        write_element(call.outputs[0], i * width + j, element_of(table, storage, row * width + j));
+    }
   });
 }
 
@@ -83,16 +106,16 @@ void zero(const TensorView& acc) {
 // Each thread owns a range of columns and goes through the tokens in order: balanced whatever the ids, and every
 // element is summed in the order of the tokens, for any team and any division into micro-batches.
 std::unique_ptr<CpuKernel> scatter_simd(const KernelSpec& spec) {
-  return kernel_of([accumulate = std::string(spec.attrs.text("accumulate", "always")),
-                    padding = padding_row(spec)](const KernelCall& call) {
+  return kernel_of([accumulate = std::string(spec.attrs.text("accumulate", "always")), padding = padding_row(spec),
+                    seen = SeenRows(spec)](const KernelCall& call) {
     const TensorView &ids = call.inputs[EmbeddingGradInputs::ids], &dy = call.inputs[EmbeddingGradInputs::dy],
                      &acc = call.outputs[0];
     if (overwrites(accumulate, call.trip)) zero(acc);
     const int64_t width = acc.dims[1], bytes = dtype_bytes(dy.dtype);
     parallel_for(width, 16, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = 0; i < ids.count(); ++i) {
-        const int64_t row = row_of(ids.as<int32_t>()[i], acc.dims[0]);
-        if (row == padding) continue;
+        const int64_t row = seen.at(ids.as<int32_t>()[i], acc, call);
+        if (row == kNoRow || row + call.first_row == padding) continue;
         accumulate_floats(dy.as<std::byte>() + (i * width + begin) * bytes, dy.dtype,
                           acc.as<float>() + row * width + begin, end - begin);
       }
@@ -101,15 +124,15 @@ std::unique_ptr<CpuKernel> scatter_simd(const KernelSpec& spec) {
 }
 
 std::unique_ptr<CpuKernel> scatter_reference(const KernelSpec& spec) {
-  return kernel_of([accumulate = std::string(spec.attrs.text("accumulate", "always")),
-                    padding = padding_row(spec)](const KernelCall& call) {
+  return kernel_of([accumulate = std::string(spec.attrs.text("accumulate", "always")), padding = padding_row(spec),
+                    seen = SeenRows(spec)](const KernelCall& call) {
     const TensorView &ids = call.inputs[EmbeddingGradInputs::ids], &dy = call.inputs[EmbeddingGradInputs::dy],
                      &acc = call.outputs[0];
     if (overwrites(accumulate, call.trip)) zero(acc);
     const int64_t width = acc.dims[1];
     for (int64_t i = 0; i < ids.count(); ++i) {
-      const int64_t row = row_of(ids.as<int32_t>()[i], acc.dims[0]);
-      if (row == padding) continue;
+      const int64_t row = seen.at(ids.as<int32_t>()[i], acc, call);
+      if (row == kNoRow || row + call.first_row == padding) continue;
       for (int64_t j = 0; j < width; ++j)
         acc.as<float>()[row * width + j] += static_cast<float>(read_element(dy, i * width + j));
     }

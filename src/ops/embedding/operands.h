@@ -4,7 +4,7 @@
 namespace headroom {
 
 struct EmbeddingInputs {
-  enum : int { ids, table };
+  enum : int { ids, table, onto };
 };
 struct EmbeddingGradInputs {
   enum : int { ids, dy, accumulator };

@@ -40,11 +40,8 @@ class LossKernel final : public CpuKernel {
     if (overwrite)
       std::memset(call.outputs[LossGradOutputs::accumulator].data, 0,
                   static_cast<size_t>(call.outputs[LossGradOutputs::accumulator].count() * 4));
-    double* sums = call.outputs[options_.gradient ? 1 : 0].as<double>();
-    const bool adds = !options_.loss_carried || call.trip != 0;
-    sums[0] = adds ? sums[0] + found.loss : found.loss;
-    sums[1] = adds ? sums[1] + static_cast<double>(counted) : static_cast<double>(counted);
-    if (shape_.hits) sums[2] = adds ? sums[2] + found.hits : found.hits;
+    add_sums(call.outputs[options_.gradient ? 1 : 0].as<double>(), found, counted, shape_.hits,
+             !options_.loss_carried || call.trip != 0);
   }
 
  private:
@@ -54,9 +51,7 @@ class LossKernel final : public CpuKernel {
     for (int64_t row = 0; row < shape_.rows; ++row) {
       const int32_t target = targets.at(row);
       if (target == Targets::kNone) continue;
-      HR_CHECK(target >= 0 && target < shape_.vocabulary,
-               "label {} at position {} of sequence {} is outside the vocabulary of {} tokens", target,
-               row % shape_.sequence + int64_t{shape_.shift}, row / shape_.sequence, shape_.vocabulary);
+      require_label(target, row, shape_.sequence, shape_.shift, shape_.vocabulary);
       ++counted;
     }
     return counted;

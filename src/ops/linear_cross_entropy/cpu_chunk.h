@@ -22,6 +22,10 @@ struct LossSums {
   double loss = 0, hits = 0;
 };
 
+// The op's accumulator: sets or adds the losses, the number of targets, and with `hits` of those that have the largest
+// logit.
+void add_sums(double* sums, const LossSums& found, int64_t counted, bool hits, bool adds);
+
 class ChunkLoss {
  public:
   virtual ~ChunkLoss() = default;
@@ -51,6 +55,9 @@ inline float* bias_sums(const KernelCall& call) { return call.outputs.back().as<
 inline std::byte* row_of(const TensorView& tensor, int64_t row, int64_t width) {
   return static_cast<std::byte*>(tensor.data) + row * width * dtype_bytes(tensor.dtype);
 }
+
+// Throws InternalError if the target of a row is not an entry of the vocabulary.
+void require_label(int32_t target, int64_t row, int64_t sequence, bool shift, int64_t vocabulary);
 
 // Adds the gradients of the logits to the bias's, row by row; `sums`: of the first of the rows' entries.
 void add_columns(const LossRows& rows, float* sums);

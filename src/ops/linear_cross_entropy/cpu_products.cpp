@@ -100,6 +100,18 @@ class ProductLoss final : public ChunkLoss {
 
 }  // namespace
 
+void add_sums(double* sums, const LossSums& found, int64_t counted, bool hits, bool adds) {
+  sums[0] = adds ? sums[0] + found.loss : found.loss;
+  sums[1] = adds ? sums[1] + static_cast<double>(counted) : static_cast<double>(counted);
+  if (hits) sums[2] = adds ? sums[2] + found.hits : found.hits;
+}
+
+void require_label(int32_t target, int64_t row, int64_t sequence, bool shift, int64_t vocabulary) {
+  HR_CHECK(target >= 0 && target < vocabulary,
+           "label {} at position {} of sequence {} is outside the vocabulary of {} tokens", target,
+           row % sequence + int64_t{shift}, row / sequence, vocabulary);
+}
+
 void add_columns(const LossRows& rows, float* sums) {
   parallel_for(rows.vocabulary, 256, [&](int64_t begin, int64_t end, int) {
     for (int64_t row = 0; row < rows.rows; ++row)

@@ -28,6 +28,7 @@ class SumSquares final : public Op {
     return {inputs[1]};
   }
 
+  std::string_view summed_slices() const override { return "x"; }
   std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 1, true}}; }
   Work work(const OpCall& call) const override {
     return {2 * static_cast<double>(element_count(call.inputs[0].dims)),
