@@ -17,15 +17,21 @@ std::string format_step(double seconds) {
   return seconds < 1 ? fmt::format("{:.1f} ms", seconds * 1000) : fmt::format("{:.2f} s", seconds);
 }
 
+// With a comma; empty if the loss has no chunks of rows.
+std::string loss_of(const Choices& choices) {
+  const int64_t rows = choices.integer("loss_chunk_rows");
+  return rows > 0 ? fmt::format(", loss chunk {}", rows) : std::string();
+}
+
 std::string plan_line(const Plan& plan) {
   return fmt::format(
-      "plan: peak {} of {}: arena {}, process {}{}; micro-batch {} x {}, loss chunk {}, recompute {}; predicted step "
+      "plan: peak {} of {}: arena {}, process {}{}; micro-batch {} x {}{}, recompute {}; predicted step "
       "{} (profile {})",
       format_bytes(plan.peak_bytes), format_bytes(plan.budget_bytes), format_bytes(plan.arena_bytes),
       format_bytes(plan.process.total()),
       plan.disk.arena_bytes > 0 ? fmt::format(", {} on disk", format_bytes(plan.disk.arena_bytes)) : "",
-      plan.choices.micro_batch, plan.choices.accumulation, plan.choices.integer("loss_chunk_rows"),
-      plan.choices.text("recompute"), format_step(plan.step_seconds), plan.profile.substr(0, plan.profile.find('#')));
+      plan.choices.micro_batch, plan.choices.accumulation, loss_of(plan.choices), plan.choices.text("recompute"),
+      format_step(plan.step_seconds), plan.profile.substr(0, plan.profile.find('#')));
 }
 
 int run_train(const TrainArguments& arguments) {

@@ -47,9 +47,26 @@ std::map<std::string, Pin> with_recorded(std::map<std::string, Pin> pins, const 
   return pins;
 }
 
+// Takes from a checkpoint's settings those of the planner's choice that this run cannot have, as without a disk.
+RunState usable_here(RunState state, const PlanRequest& request, const std::function<void(const std::string&)>& note) {
+  std::erase_if(state.techniques, [&](const auto& recorded) {
+    const Technique& technique = *find_technique(recorded.first);
+    if (recorded.second == "off" || !technique.verdict || !is_planners_choice(technique)) return false;
+    const std::string why_not = technique.verdict(request).why_not;
+    if (!why_not.empty())
+      note(
+          fmt::format("the checkpoint's run used {}, which cannot be used here ({}): losses agree to 1e-5 instead of "
+                      "bitwise",
+                      recorded.first, why_not));
+    return !why_not.empty();
+  });
+  return state;
+}
+
 // With the settings of a checkpoint: all of them, or if these do not fit, without its sizes.
-void search_resumed(const TrainOptions& options, const ModelFiles& model, const RunState& state,
+void search_resumed(const TrainOptions& options, const ModelFiles& model, const RunState& recorded,
                     PlannedTraining& planned, const std::function<void(const std::string&)>& note) {
+  const RunState state = usable_here(recorded, planned.request, note);
   const std::map<std::string, Pin> asked = planned.request.techniques;
   planned.request.techniques = with_recorded(asked, state, Repeated::all);
   planned.search = search_training_plan(planned.request);

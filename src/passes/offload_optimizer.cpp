@@ -18,7 +18,7 @@ void offload_optimizer(Graph& graph, Tier to, int64_t depth) {
           states[static_cast<size_t>(input)] = true;
     }
   move_to(to, graph, states);
-  slice_updates(graph, std::max(kLeastSliceBytes, largest_layer_matrix(graph)));
+  slice_updates(graph, slice_bytes(graph));
   open_windows(graph, depth);
 }
 

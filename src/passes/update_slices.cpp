@@ -21,13 +21,6 @@ int64_t row_bytes(const Type& type) {
   return bytes;
 }
 
-// Rows of one slice: whole disk blocks, in f32 and in a bf16 copy, which is half as wide.
-int64_t slice_rows(const Type& type, int64_t bytes) {
-  const int64_t row = row_bytes(type);
-  const int64_t blocks = kDiskBlockBytes / std::gcd(kDiskBlockBytes, row / 2);
-  return align_up(std::max<int64_t>(1, bytes / row), blocks);
-}
-
 // Turns the node into the update of the last slice; returns the updates of the slices before it.
 std::vector<NodeId> slice_update(Graph& graph, NodeId id, int64_t rows) {
   const int64_t all = updated_type(graph, graph.node(id)).shape[0].constant;
@@ -45,6 +38,15 @@ std::vector<NodeId> slice_update(Graph& graph, NodeId id, int64_t rows) {
 }
 
 }  // namespace
+
+// Blocks of f32 and of a bf16 copy, which is half as wide.
+int64_t slice_rows(const Type& type, int64_t bytes) {
+  const int64_t row = row_bytes(type);
+  const int64_t blocks = kDiskBlockBytes / std::gcd(kDiskBlockBytes, row / 2);
+  return align_up(std::max<int64_t>(1, bytes / row), blocks);
+}
+
+int64_t slice_bytes(const Graph& graph) { return std::max(kLeastSliceBytes, largest_layer_matrix(graph)); }
 
 int64_t largest_layer_matrix(const Graph& graph) {
   int64_t largest = 0;

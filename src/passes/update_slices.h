@@ -25,6 +25,12 @@ inline constexpr int64_t kLeastSliceBytes = 64 * 1024;
 // boundary.
 void slice_updates(Graph& graph, int64_t bytes);
 
+// The rows of a slice of a matrix of this type: whole disk blocks of at least `bytes` as f32.
+int64_t slice_rows(const Type& type, int64_t bytes);
+
+// The bytes that a slice of a large table takes as f32, at least.
+int64_t slice_bytes(const Graph& graph);
+
 // The f32 bytes of the largest matrix of a layer, whose windows an update needs in any case.
 int64_t largest_layer_matrix(const Graph& graph);
 

@@ -102,7 +102,7 @@ CandidateFamily most_frugal(const PlanRequest& request) {
     if (const std::vector<Setting> finer = technique->refinements(request, candidate); !finer.empty())
       candidate[*technique] = finer.front();
   }
-  return {candidate, places_of(request, candidate), {loss_chunk_of(candidate)}};
+  return {candidate, places_of(request, candidate), {loss_chunks(request, candidate).front()}};
 }
 
 std::vector<CandidateFamily> frugal_families(const PlanRequest& request) {
@@ -110,10 +110,13 @@ std::vector<CandidateFamily> frugal_families(const PlanRequest& request) {
   for (const Technique* technique : all_techniques()) {
     if (!technique->process_bytes || !out.front().candidate[*technique].taken()) continue;
     if (!pin(request, technique->name()).empty()) continue;
-    CandidateFamily without = out.front();
-    without.candidate = without.candidate.without(*technique);
-    for (Candidate& place : without.places) place = place.without(*technique);
-    out.push_back(std::move(without));
+    const std::vector<CandidateFamily> so_far = out;
+    for (CandidateFamily without : so_far) {
+      without.candidate = without.candidate.without(*technique);
+      for (Candidate& place : without.places) place = place.without(*technique);
+      without.chunks = {loss_chunks(request, without.candidate).front()};
+      out.push_back(std::move(without));
+    }
   }
   return out;
 }

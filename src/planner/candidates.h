@@ -23,7 +23,7 @@ std::vector<CandidateFamily> refined_families(const PlanRequest& request, const 
 // The one whose members need least memory; what a technique holds outside the arenas is not compared with what it saves
 // (frugal_families).
 CandidateFamily most_frugal(const PlanRequest& request);
-// The same, and without each technique that holds something outside the arenas: one of them needs least.
+// The same, and without some or all of the techniques that hold something outside the arenas: one of them needs least.
 std::vector<CandidateFamily> frugal_families(const PlanRequest& request);
 
 // A member of a family.

@@ -120,6 +120,8 @@ struct Technique {
   std::vector<Setting> (*refinements)(const PlanRequest& request, const Candidate& candidate) = nullptr;
   // Whether with it, too, the settings of recompute of single layers add up (layer_facts.h), so that they may be mixed.
   bool layers_add_up = true;
+  // Whether with it the loss has no chunks of rows.
+  bool cuts_loss = false;
   // Whether it rounds what is kept for the backward pass, so that the losses depend on what is kept.
   bool rounds_kept = false;
   // The part of the setting on which the graph depends. Absent: all of it.

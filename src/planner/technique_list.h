@@ -16,8 +16,8 @@ extern const Technique packing, length_buckets, lora, freeze, quantize_weights, 
     qat, bf16_mixed, bf16_true, fp16_mixed, fp16_true;
 extern const Technique matmul_precision, attention_order;
 extern const Technique micro_batch, chunked_loss;
-extern const Technique recompute, recompute_segments, sequence_chunks, compress_activations, fused_optimizer,
-    compress_gradients;
+extern const Technique recompute, recompute_segments, vocabulary_slices, sequence_chunks, compress_activations,
+    fused_optimizer, compress_gradients;
 extern const Technique offload_activations, offload_optimizer, offload_gradients, offload_parameters, prefetch;
 extern const Technique flash_attention;
 }  // namespace techniques
@@ -50,6 +50,7 @@ inline constexpr const Technique* kSizes[] = {&techniques::micro_batch, &techniq
 inline constexpr const Technique* kCompute[] = {
     &techniques::recompute,             // drops activations; its clones read weights in the backward pass
     &techniques::recompute_segments,    // and what layers hand on; its clones are cut, too
+    &techniques::vocabulary_slices,     // its calls on the loss stay whole
     &techniques::sequence_chunks,       // the clones join the runs that it cuts; updates follow all parts of a gradient
     &techniques::compress_activations,  // what those two keep
     &techniques::fused_optimizer,       // an update may only follow the last reader of its weight, clones included

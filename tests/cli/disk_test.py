@@ -9,7 +9,7 @@ import time
 import unittest
 from pathlib import Path
 
-from program import DiskTest, environment
+from program import CONFIG, DiskTest, environment
 
 
 def offload(to):
@@ -80,6 +80,20 @@ class Disk(DiskTest):
                 self.train(name, *options, *first, "--max-steps", "2")
                 self.train(name, *options, *second, "--max-steps", "4", "--resume-from-checkpoint", "true")
                 self.assertEqual(self.outcome(name), self.outcome("whole"))
+
+    def test_a_resumed_run_without_the_disk_says_what_it_cannot_repeat(self):
+        (self.root / "table.json").write_text(json.dumps({**CONFIG, "vocab_size": 4100}))
+        self.assertEqual(self.call("init", "--config", "table.json", "--tokenizer", "bytes", "--output-dir", "table").returncode, 0)
+        common = ("--model", "table", "--max-steps", "4")
+        self.train("sliced", *common, "--save-steps", "2", *self.disk(), "--technique", "vocabulary-slices=on")
+        for output, more, value, tolerance in (("again", self.disk(), "on", 0), ("without", (), "off", 1e-4)):
+            with self.subTest(output=output):
+                done = self.train(output, *common, "--resume-from-checkpoint", "sliced/checkpoint-2", *more)
+                told = {each["name"]: each["value"] for each in json.loads((self.root / output / "plan.json").read_text())["techniques"]}
+                self.assertEqual(told["vocabulary-slices"], value)
+                self.assertEqual("used vocabulary-slices, which cannot be used here" in done.stderr, value == "off")
+                for found, expected in zip(self.rows(output, "loss"), self.rows("sliced", "loss")[2:]):
+                    self.assertAlmostEqual(found, expected, delta=tolerance)
 
     def test_a_killed_run_leaves_no_file(self):
         command = [self.program, *self.train_arguments("killed", *self.disk(), *OFFLOAD, "--max-steps", "100000")]

@@ -100,8 +100,8 @@ def draw_batches(draw, options, config):
         options += ["--group-by-length", "true"]
 
 
-def draw_disk(draw, options, directory):
-    """Adds a disk to some runs; in some of these, certain tensors must or must not be on it."""
+def draw_disk(draw, options, config, directory):
+    """Adds a disk to some runs; in some of these, certain tensors must or must not be on it, or a large head is used in slices."""
     if draw.random() > 0.25:
         return
     os.mkdir(f"{directory}/scratch")
@@ -111,6 +111,8 @@ def draw_disk(draw, options, directory):
     options += ["--disk-memory", f"{directory}/scratch:{size}"]
     for part, value in pinned.items():
         options += ["--technique", f"offload-{part}={value}"]
+    if config["vocab_size"] > 2000 and draw.random() < 0.5:
+        options += ["--technique", "vocabulary-slices=" + draw.choice(("on", "off"))]
 
 
 def draw_run(draw, model, directory):
@@ -130,7 +132,7 @@ def draw_run(draw, model, directory):
     draw_trained_part(draw, options, config)
     draw_optimizer(draw, options)
     draw_batches(draw, options, config)
-    draw_disk(draw, options, directory)
+    draw_disk(draw, options, config, directory)
     return config, name, text, options
 
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "passes/chunked_loss.h"
+#include "planner/pipeline.h"
 #include "planner/techniques/micro_batch.h"
 
 namespace headroom::techniques {
@@ -28,7 +29,15 @@ std::vector<Setting> sizes(const PlanRequest& request, const Candidate& candidat
   return chunks;
 }
 
+// Whether another technique of the candidate cuts the loss in its own way.
+bool is_cut_otherwise(const Candidate& candidate) {
+  const std::span<const Technique* const> all = all_techniques();
+  return std::any_of(all.begin(), all.end(),
+                     [&](const Technique* technique) { return technique->cuts_loss && candidate[*technique].taken(); });
+}
+
 Told told(const PlanRequest& request, const Candidate& chosen) {
+  if (is_cut_otherwise(chosen)) return {"off", "the loss is computed for all rows, in slices of the vocabulary"};
   const int64_t rows = micro_batch_of(chosen) * request.seq_length, chunk = loss_chunk_of(chosen);
   if (chunk == 0 || chunk >= rows) return {"off", fmt::format("logits of all {} rows fit", rows)};
   return {std::to_string(chunk), fmt::format("{} rows of logits at a time instead of {}", chunk, rows),
@@ -54,7 +63,10 @@ constinit const Technique chunked_loss{
     .pass = [](Graph& graph, const PlanRequest&,
                const Candidate& candidate) { set_loss_chunk(graph, loss_chunk_of(candidate)); },
     .told = told,
-    .phrase = [](const Setting& setting) { return fmt::format("loss chunk {}", setting.count); },
+    .phrase =
+        [](const Setting& setting) {
+          return setting.taken() ? fmt::format("loss chunk {}", setting.count) : std::string();
+        },
     .record = [](const PlanRequest&, const Candidate& chosen,
                  Choices& out) { out.set("loss_chunk_rows", loss_chunk_of(chosen)); },
     .as_pin = [](const Setting& setting) { return setting.count == 0 ? "off" : std::to_string(setting.count); },
@@ -65,6 +77,7 @@ constinit const Technique chunked_loss{
 namespace headroom {
 
 std::vector<int64_t> loss_chunks(const PlanRequest& request, const Candidate& candidate) {
+  if (techniques::is_cut_otherwise(candidate)) return {0};
   std::vector<int64_t> out;
   for (const Setting& setting : techniques::chunked_loss.same_graph(request, candidate)) out.push_back(setting.count);
   return out;

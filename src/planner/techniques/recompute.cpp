@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "planner/layer_kinds.h"
 #include "planner/pipeline.h"
+#include "planner/techniques/micro_batch.h"
 #include "planner/techniques/offload.h"
 #include "planner/techniques/permission.h"
 
@@ -176,6 +177,11 @@ bool has_fixed_keeps(const PlanRequest& request) {
 bool recomputes_layers(const Candidate& candidate) {
   const Setting& kept = recompute_of(candidate);
   return kept == keep_setting({{kept.of, Keep::block_input}});
+}
+
+bool is_frugal(const Candidate& candidate) {
+  return micro_batch_of(candidate) == 1 && recomputes_layers(candidate) &&
+         (!offloads(candidate) || offloads_all(candidate, recompute_of(candidate).of));
 }
 
 Setting keep_setting(const std::vector<KeepRun>& runs, const std::vector<KeepRun>& others) {

@@ -20,6 +20,10 @@ const Setting& recompute_of(const Candidate& candidate);
 // Whether every layer keeps its input only.
 bool recomputes_layers(const Candidate& candidate);
 
+// Whether a candidate has no other way left to save memory: one sequence at a time, every layer recomputed, and all
+// possible values in the lower tiers, if there are any.
+bool is_frugal(const Candidate& candidate);
+
 // Whether the losses depend on what is kept, because that is rounded, and may not depend on the budget.
 bool has_fixed_keeps(const PlanRequest& request);
 inline constexpr char kWhyFixedKeeps[] =

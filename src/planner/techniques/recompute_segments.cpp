@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "passes/row_runs.h"
 #include "planner/techniques/length_buckets.h"
-#include "planner/techniques/micro_batch.h"
 #include "planner/techniques/offload.h"
 #include "planner/techniques/recompute.h"
 
@@ -61,11 +60,8 @@ bool is_worth_planning(const PlanRequest& request) {
   return inputs >= weights / kLeastPart;
 }
 
-// Whether the inputs of layers are all that is kept of them, and nothing else makes room: one sequence at a time, every
-// layer recomputed, no tier below.
-bool is_frugal(const Candidate& decided) {
-  return micro_batch_of(decided) == 1 && recomputes_layers(decided) && !offloads(decided);
-}
+// Whether the inputs of layers are all that is kept of them, and nothing else makes room.
+bool keeps_inputs_only(const Candidate& decided) { return is_frugal(decided) && !offloads(decided); }
 
 std::vector<Setting> choices(const PlanRequest& request, const Candidate&) {
   if (!asked_for(request, kRecomputeSegments) || most(request) == 0) return {Setting{}};
@@ -75,7 +71,7 @@ std::vector<Setting> choices(const PlanRequest& request, const Candidate&) {
 
 std::vector<Setting> refinements(const PlanRequest& request, const Candidate& candidate) {
   const int64_t best = most(request);
-  if (!pin(request, kRecomputeSegments.name).empty() || best == 0 || !is_frugal(candidate)) return {};
+  if (!pin(request, kRecomputeSegments.name).empty() || best == 0 || !keeps_inputs_only(candidate)) return {};
   if (has_fixed_keeps(request) || !is_worth_planning(request)) return {};
   if (best == 1) return {Setting{1}};
   return {Setting{best}, Setting{1}};
@@ -84,10 +80,10 @@ std::vector<Setting> refinements(const PlanRequest& request, const Candidate& ca
 Told told(const PlanRequest& request, const Candidate& chosen) {
   const Setting& setting = chosen[recompute_segments];
   if (!setting.taken())
-    return {"off", most(request) == 0         ? "too few layers"
-                   : has_fixed_keeps(request) ? kWhyFixedKeeps
-                   : is_frugal(chosen)        ? "the inputs of all layers fit"
-                                              : "tried when micro-batch 1 and recomputation are not enough"};
+    return {"off", most(request) == 0          ? "too few layers"
+                   : has_fixed_keeps(request)  ? kWhyFixedKeeps
+                   : keeps_inputs_only(chosen) ? "the inputs of all layers fit"
+                                               : "tried when micro-batch 1 and recomputation are not enough"};
   return {std::to_string(setting.count), "segments of layers of which only the first one's input is kept",
           chosen.without(recompute_segments)};
 }

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "planner/pipeline.h"
 #include "planner/techniques/length_buckets.h"
-#include "planner/techniques/micro_batch.h"
 #include "planner/techniques/offload.h"
 #include "planner/techniques/recompute.h"
 
@@ -33,11 +33,12 @@ void check(const PlanRequest& request, const std::string& setting) {
         fmt::format("at most {}", most));
 }
 
-// Whether a candidate has no other way left: one sequence at a time, every layer recomputed, and all possible values in
-// the lower tiers, if there are any.
-bool is_frugal(const PlanRequest& request, const Candidate& decided) {
-  return micro_batch_of(decided) == 1 && recomputes_layers(decided) &&
-         (!offloads(decided) || offloads_all(decided, recompute_of(decided).of));
+// Whether the loss is cut as far as it may be, which costs less.
+bool cuts_loss(const PlanRequest& request, const Candidate& decided) {
+  const std::span<const Technique* const> all = all_techniques();
+  return std::all_of(all.begin(), all.end(), [&](const Technique* technique) {
+    return !technique->cuts_loss || technique->choices(request, decided).back() == decided[*technique];
+  });
 }
 
 std::vector<Setting> choices(const PlanRequest& request, const Candidate& decided) {
@@ -48,7 +49,7 @@ std::vector<Setting> choices(const PlanRequest& request, const Candidate& decide
     return {Setting{std::min(pinned, most)}};
   std::vector<Setting> out;
   if (said != "on") out.push_back({});
-  if (said != "on" && (request.arithmetic_fixed || !is_frugal(request, decided))) return out;
+  if (said != "on" && (request.arithmetic_fixed || !is_frugal(decided) || !cuts_loss(request, decided))) return out;
   for (const int64_t parts : {4, 8})
     if (parts <= most && request.seq_length / parts >= kLeastRows) out.push_back({parts});
   if (out.empty()) out.push_back({std::min<int64_t>(2, most)});
@@ -57,8 +58,8 @@ std::vector<Setting> choices(const PlanRequest& request, const Candidate& decide
 
 Told told(const PlanRequest& request, const Candidate& chosen) {
   if (!chosen[sequence_chunks].taken())
-    return {"off", is_frugal(request, chosen) ? "layers fit for whole sequences"
-                                              : "tried when micro-batch 1 and recomputation are not enough"};
+    return {"off", is_frugal(chosen) ? "layers fit for whole sequences"
+                                     : "tried when micro-batch 1 and recomputation are not enough"};
   return {std::to_string(chosen[sequence_chunks].count), "parts that each sequence is computed in",
           chosen.without(sequence_chunks)};
 }
