@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -194,5 +195,14 @@ class RaceChecker final : public Device {
   int64_t copies_ = 0;
   std::vector<std::string> races_;
 };
+
+// Makes checked CPU devices; `checker` is the last one.
+inline std::function<std::unique_ptr<Device>(const DeviceFacts&)> checked_cpu(RaceChecker*& checker) {
+  return [&checker](const DeviceFacts& facts) {
+    auto made = std::make_unique<RaceChecker>(make_cpu_device(facts));
+    checker = made.get();
+    return made;
+  };
+}
 
 }  // namespace headroom::test

@@ -39,14 +39,7 @@ class RecomputeSegments : public testing::Test {
     TrainOptions options = options_;
     options.techniques.pins["recompute-segments"] = segments;
     test::RaceChecker* checker = nullptr;
-    TinyRun run(
-        options, *directory_ / "cache.bin",
-        [&](const DeviceFacts& facts) {
-          auto made = std::make_unique<test::RaceChecker>(make_cpu_device(facts));
-          checker = made.get();
-          return made;
-        },
-        host_budget);
+    TinyRun run(options, *directory_ / "cache.bin", test::checked_cpu(checker), host_budget);
     EXPECT_EQ(run.plan().choices.integer("recompute_segments"), segments == "off" ? 0 : std::stoll(segments));
     run.begin(std::byte{0xff});
     SegmentedOutcome out;

@@ -31,19 +31,11 @@ void to_the_host(Graph& graph, int64_t depth, bool fused) {
 ChunkedOutcome run_chunked(const TrainOptions& options, const std::filesystem::path& scratch,
                            test::ChunkedPlan chunked) {
   test::RaceChecker* checker = nullptr;
-  TinyRun run(
-      options, scratch,
-      [&](const DeviceFacts& facts) {
-        auto made = std::make_unique<test::RaceChecker>(make_cpu_device(facts));
-        checker = made.get();
-        return made;
-      },
-      int64_t{1} << 30,
-      [&](Plan& plan) {
-        PlanRequest request = training_request(options, open_model(options.model.path));
-        request.facts = plan.facts;
-        test::remake(request, chunked, plan);
-      });
+  TinyRun run(options, scratch, test::checked_cpu(checker), int64_t{1} << 30, [&](Plan& plan) {
+    PlanRequest request = training_request(options, open_model(options.model.path));
+    request.facts = plan.facts;
+    test::remake(request, chunked, plan);
+  });
   run.begin(std::byte{0xff});
   ChunkedOutcome outcome;
   for (int64_t step = 1; step <= 2; ++step) outcome.losses.push_back(run.step(step));

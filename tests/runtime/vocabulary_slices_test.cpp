@@ -35,14 +35,7 @@ class VocabularySlices : public testing::Test {
     TrainOptions options = options_;
     options.techniques.pins["vocabulary-slices"] = slices;
     test::RaceChecker* checker = nullptr;
-    TinyRun run(
-        options, *directory_ / "cache.bin",
-        [&](const DeviceFacts& facts) {
-          auto made = std::make_unique<test::RaceChecker>(make_cpu_device(facts));
-          checker = made.get();
-          return made;
-        },
-        kLower);
+    TinyRun run(options, *directory_ / "cache.bin", test::checked_cpu(checker), kLower);
     EXPECT_EQ(run.plan().choices.integer("vocabulary_slices"), slices == "on" ? 1 : 0);
     run.begin(std::byte{0xff});
     Outcome out;

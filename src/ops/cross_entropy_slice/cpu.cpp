@@ -69,24 +69,17 @@ class SliceKernel final : public CpuKernel {
       body(first, std::min(slices_.entries, shape_.vocabulary - first));
   }
 
-  SliceOperands operands_of(const Pass& pass, int64_t entry) const {
-    return {row_of(pass.call.inputs[SliceInputs::x], pass.first, shape_.hidden),
-            row_of(pass.call.inputs[SliceInputs::weight], entry, shape_.hidden), nullptr, pass.scratch.workspace};
-  }
-
-  LossRows logits_of(const Pass& pass, int64_t entry, int64_t entries) const {
-    LossRows rows;
-    rows.logits = pass.scratch.logits;
-    rows.rows = pass.rows;
-    rows.vocabulary = entries;
-    rows.targets = {pass.call.inputs[SliceInputs::labels].as<int32_t>(), shape_.sequence, shape_.shift};
-    rows.first_row = pass.first;
-    rows.gradient = options_.gradient;
-    rows.dtype = dtype_;
-    rows.scale = options_.gradient ? *pass.call.inputs[SliceGradInputs::scale].as<float>() : 1.0f;
-    rows.softcap = options_.softcap;
-    products_.write_logits(rows, operands_of(pass, entry));
-    return rows;
+  SliceOperands operands_of(const Pass& pass, int64_t entry, int64_t entries) const {
+    return {pass.first,
+            pass.rows,
+            entries,
+            {pass.call.inputs[SliceInputs::labels].as<int32_t>(), shape_.sequence, shape_.shift},
+            row_of(pass.call.inputs[SliceInputs::x], pass.first, shape_.hidden),
+            row_of(pass.call.inputs[SliceInputs::weight], entry, shape_.hidden),
+            nullptr,
+            options_.gradient ? *pass.call.inputs[SliceGradInputs::scale].as<float>() : 1.0f,
+            pass.scratch.logits,
+            pass.scratch.workspace};
   }
 
   void add_logits(const Pass& pass) const {
@@ -94,7 +87,8 @@ class SliceKernel final : public CpuKernel {
     for (int64_t row = 0; row < pass.rows; ++row)
       pass.scratch.softmax[row] = adds_ ? read_row(kept + row * kRowSoftmaxFields) : RowSoftmax{};
     each_piece([&](int64_t entry, int64_t entries) {
-      softmax_.add(logits_of(pass, entry, entries), pass.call.first_row + entry, pass.scratch.softmax);
+      const LossRows rows = products_.logits_of(operands_of(pass, entry, entries));
+      softmax_.add(rows, pass.call.first_row + entry, pass.scratch.softmax);
     });
     for (int64_t row = 0; row < pass.rows; ++row) write_row(pass.scratch.softmax[row], kept + row * kRowSoftmaxFields);
   }
@@ -105,12 +99,11 @@ class SliceKernel final : public CpuKernel {
     float* const dx = pass.call.outputs[0].as<float>() + pass.first * shape_.hidden;
     const bool overwrite = options_.weight_carried && pass.call.trip == 0 && pass.first == 0;
     each_piece([&](int64_t entry, int64_t entries) {
-      const LossRows rows = logits_of(pass, entry, entries);
-      softmax_.write_gradient(rows, pass.call.first_row + entry, pass.scratch.softmax);
-      const SliceOperands operands = operands_of(pass, entry);
-      products_.add_dx(rows, operands, dx, adds_ || entry > 0);
+      const SliceOperands operands = operands_of(pass, entry, entries);
+      softmax_.write_gradient(products_.logits_of(operands), pass.call.first_row + entry, pass.scratch.softmax);
+      products_.add_dx(operands, dx, adds_ || entry > 0);
       if (options_.trains)
-        products_.add_dw(rows, operands, pass.call.outputs[1].as<float>() + entry * shape_.hidden, !overwrite);
+        products_.add_dw(operands, pass.call.outputs[1].as<float>() + entry * shape_.hidden, !overwrite);
     });
   }
 

@@ -24,23 +24,34 @@ std::string SliceProducts::prepare(MatmulMaker make, const DeviceFacts& facts, i
   return refusal;
 }
 
-void SliceProducts::write_logits(const LossRows& rows, const SliceOperands& operands) const {
-  of(rows).logits->run({operands.x, operands.weight, rows.logits, operands.bias, nullptr, operands.workspace});
+LossRows SliceProducts::logits_of(const SliceOperands& operands) const {
+  of(operands).logits->run({operands.x, operands.weight, operands.logits, operands.bias, nullptr, operands.workspace});
+  LossRows rows;
+  rows.logits = operands.logits;
+  rows.rows = operands.rows;
+  rows.vocabulary = operands.entries;
+  rows.targets = operands.targets;
+  rows.first_row = operands.first_row;
+  rows.gradient = options_.gradient;
+  rows.dtype = dtype_;
+  rows.scale = operands.scale;
+  rows.softcap = options_.softcap;
+  return rows;
 }
 
-void SliceProducts::add_dx(const LossRows& rows, const SliceOperands& operands, float* dx, bool adds) const {
-  const Matmul& product = adds ? *of(rows).dx_adding : *of(rows).dx_first;
-  product.run({rows.logits, operands.weight, dx, nullptr, dx, operands.workspace});
+void SliceProducts::add_dx(const SliceOperands& operands, float* dx, bool adds) const {
+  const Matmul& product = adds ? *of(operands).dx_adding : *of(operands).dx_first;
+  product.run({operands.logits, operands.weight, dx, nullptr, dx, operands.workspace});
 }
 
-void SliceProducts::add_dw(const LossRows& rows, const SliceOperands& operands, float* dw, bool adds) const {
-  const Matmul& product = adds ? *of(rows).dw_adding : *of(rows).dw_first;
-  product.run({rows.logits, operands.x, dw, nullptr, dw, operands.workspace});
+void SliceProducts::add_dw(const SliceOperands& operands, float* dw, bool adds) const {
+  const Matmul& product = adds ? *of(operands).dw_adding : *of(operands).dw_first;
+  product.run({operands.logits, operands.x, dw, nullptr, dw, operands.workspace});
 }
 
-const SliceProducts::Products& SliceProducts::of(const LossRows& rows) const {
+const SliceProducts::Products& SliceProducts::of(const SliceOperands& operands) const {
   return *std::find_if(products_.begin(), products_.end(), [&](const Products& products) {
-    return products.size.rows == rows.rows && products.size.entries == rows.vocabulary;
+    return products.size.rows == operands.rows && products.size.entries == operands.entries;
   });
 }
 

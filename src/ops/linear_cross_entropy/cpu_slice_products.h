@@ -13,15 +13,19 @@
 
 namespace headroom {
 
-// What the products of a slice read.
+// Some rows and some entries, and what their products read.
 struct SliceOperands {
+  int64_t first_row = 0, rows = 0, entries = 0;
+  Targets targets;
   const std::byte* x = nullptr;       // its first row
   const std::byte* weight = nullptr;  // its first row
   const float* bias = nullptr;        // of the first entry; null: none
+  float scale = 1;                    // of the gradient
+  float* logits = nullptr;            // [rows][entries]
   std::byte* workspace = nullptr;     // slice_workspace() bytes
 };
 
-// `rows` says in each call which rows and how many entries; the sizes are those of each_slice_size().
+// The sizes are those of each_slice_size().
 class SliceProducts {
  public:
   SliceProducts(const LossShape& shape, const LossOptions& options, const LossSlices& slices, DType dtype)
@@ -30,10 +34,11 @@ class SliceProducts {
   // Creates the products. Returns the reason if one is refused, else an empty string.
   std::string prepare(MatmulMaker make, const DeviceFacts& facts, int64_t workspace);
 
-  void write_logits(const LossRows& rows, const SliceOperands& operands) const;
+  // Computes the logits.
+  LossRows logits_of(const SliceOperands& operands) const;
   // The logits are their gradient now. dx [rows, hidden] and dw [entries, hidden] [+]= its products.
-  void add_dx(const LossRows& rows, const SliceOperands& operands, float* dx, bool adds) const;
-  void add_dw(const LossRows& rows, const SliceOperands& operands, float* dw, bool adds) const;
+  void add_dx(const SliceOperands& operands, float* dx, bool adds) const;
+  void add_dw(const SliceOperands& operands, float* dw, bool adds) const;
 
  private:
   // Of one size of slice.
@@ -42,7 +47,7 @@ class SliceProducts {
     std::unique_ptr<Matmul> logits, dx_first, dx_adding, dw_first, dw_adding;
   };
 
-  const Products& of(const LossRows& rows) const;
+  const Products& of(const SliceOperands& operands) const;
 
   LossShape shape_;
   LossOptions options_;

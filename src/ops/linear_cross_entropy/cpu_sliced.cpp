@@ -32,7 +32,9 @@ class SlicedLossKernel final : public ChunkLoss {
     const SlicedLoss scratch = sliced_loss(carver, shape_, slices_, dtype_, options_.gradient, workspace_);
     const Pass pass{call, chunk, scratch};
     std::fill_n(scratch.softmax, chunk.rows, RowSoftmax{});
-    each_slice([&](const Entries& entries) { softmax_.add(logits_of(pass, entries), entries.first, scratch.softmax); });
+    each_slice([&](const Entries& entries) {
+      softmax_.add(products_.logits_of(operands_of(pass, entries)), entries.first, scratch.softmax);
+    });
     if (options_.gradient) {
       each_slice([&](const Entries& entries) { add_gradients(pass, entries); });
       if (dtype_ != DType::f32)
@@ -62,41 +64,32 @@ class SlicedLossKernel final : public ChunkLoss {
 
   SliceOperands operands_of(const Pass& pass, const Entries& entries) const {
     const auto* const bias = static_cast<const float*>(loss_bias(shape_, options_, pass.call));
-    return {row_of(pass.call.inputs[LossInputs::x], pass.chunk.first, shape_.hidden),
+    return {pass.chunk.first,
+            pass.chunk.rows,
+            entries.count,
+            pass.chunk.targets,
+            row_of(pass.call.inputs[LossInputs::x], pass.chunk.first, shape_.hidden),
             row_of(pass.call.inputs[LossInputs::weight], entries.first, shape_.hidden),
-            bias ? bias + entries.first : nullptr, pass.scratch.workspace};
-  }
-
-  // Computes the logits of a slice.
-  LossRows logits_of(const Pass& pass, const Entries& entries) const {
-    LossRows rows;
-    rows.logits = pass.scratch.logits;
-    rows.rows = pass.chunk.rows;
-    rows.vocabulary = entries.count;
-    rows.targets = pass.chunk.targets;
-    rows.first_row = pass.chunk.first;
-    rows.gradient = options_.gradient;
-    rows.dtype = dtype_;
-    rows.scale = options_.gradient ? *pass.call.inputs[LossGradInputs::scale].as<float>() : 1.0f;
-    rows.softcap = options_.softcap;
-    products_.write_logits(rows, operands_of(pass, entries));
-    return rows;
+            bias ? bias + entries.first : nullptr,
+            options_.gradient ? *pass.call.inputs[LossGradInputs::scale].as<float>() : 1.0f,
+            pass.scratch.logits,
+            pass.scratch.workspace};
   }
 
   // Adds a slice's share of dx, and its rows of dw and of the bias's gradient.
   void add_gradients(const Pass& pass, const Entries& entries) const {
-    const LossRows rows = logits_of(pass, entries);
+    const SliceOperands operands = operands_of(pass, entries);
+    const LossRows rows = products_.logits_of(operands);
     softmax_.write_gradient(rows, entries.first, pass.scratch.softmax);
     float* const dx =
         dtype_ == DType::f32
             ? reinterpret_cast<float*>(row_of(pass.call.outputs[LossGradOutputs::dx], pass.chunk.first, shape_.hidden))
             : pass.scratch.dx;
-    const SliceOperands operands = operands_of(pass, entries);
-    products_.add_dx(rows, operands, dx, entries.first > 0);
+    products_.add_dx(operands, dx, entries.first > 0);
     if (options_.trains_bias) add_columns(rows, bias_sums(pass.call) + entries.first);
     if (!options_.trains) return;
     float* const sums = pass.call.outputs[LossGradOutputs::accumulator].as<float>() + entries.first * shape_.hidden;
-    products_.add_dw(rows, operands, sums, !pass.chunk.overwrite);
+    products_.add_dw(operands, sums, !pass.chunk.overwrite);
   }
 
   LossSums sums_of(const Pass& pass) const {

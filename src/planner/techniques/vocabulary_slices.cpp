@@ -1,5 +1,7 @@
 #include "passes/vocabulary_slices.h"
 
+#include <fmt/format.h>
+
 #include "passes/update_slices.h"
 #include "planner/techniques/chunked_loss.h"
 #include "planner/techniques/length_buckets.h"
