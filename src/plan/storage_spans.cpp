@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "ir/row_slice.h"
 
@@ -63,10 +64,14 @@ class Reader {
     for (const Operand& result : program_.results)
       if (const auto open = open_at(result); open != open_.end())
         spans_[open->second].end = static_cast<int32_t>(program_.instructions.size());
+    name_windows();
     return std::move(spans_);
   }
 
  private:
+  // A place in a lower tier.
+  using Place = std::pair<Tier, int64_t>;
+
   struct Loop {
     int32_t begin = 0;
     std::vector<size_t> outer;  // spans from before the loop that it uses
@@ -82,14 +87,16 @@ class Reader {
   }
 
   // The persistent tensor that contains the operand.
-  const PersistentTensor* persistent(const Operand& operand) const {
-    auto at = places_.upper_bound({operand.tier, operand.offset});
+  const PersistentTensor* persistent(const Operand& operand) const { return tensor_at({operand.tier, operand.offset}); }
+
+  const PersistentTensor* tensor_at(const Place& from) const {
+    auto at = places_.upper_bound(from);
     if (at == places_.begin()) return nullptr;
     const PersistentTensor& tensor = *(--at)->second;
     const Operand& place = tensor.place;
-    if (place.tier != operand.tier) return nullptr;
-    const bool inside = operand.offset < place.offset + storage_bytes(place.type);
-    return inside || operand.offset == place.offset ? &tensor : nullptr;
+    if (place.tier != from.first) return nullptr;
+    const bool inside = from.second < place.offset + storage_bytes(place.type);
+    return inside || from.second == place.offset ? &tensor : nullptr;
   }
 
   // The newest span at an operand's offset; none for lower tiers.
@@ -114,6 +121,7 @@ class Reader {
     for (const Operand& input : instruction.inputs)
       if (const auto open = open_around(input, instruction.attrs); open != open_.end()) use(open->second, at);
     name_gradients(instruction);
+    follow_copy(instruction, at);
     for (size_t i = 0; i < instruction.outputs.size(); ++i) define(instruction, i, at);
     if (instruction.scratch_bytes > 0)
       spans_.push_back({"scratch of " + describe(instruction, 0), MemoryClass::workspace, instruction.block,
@@ -132,20 +140,63 @@ class Reader {
     const Operand* weight = nullptr;
     bool updates = false;
     for (const Operand& input : instruction.inputs) {
-      const PersistentTensor* tensor = persistent(input);
+      const PersistentTensor* tensor = held_in(input, instruction.attrs);
       if (tensor && tensor->role == Role::parameter && !weight) weight = &input;
       updates |= tensor && tensor->role == Role::optimizer;
     }
     if (!updates || !weight) return;
-    const std::string& name = persistent(*weight)->name;
+    const std::string& name = held_in(*weight, instruction.attrs)->name;
     for (const Operand& input : instruction.inputs) {
       const auto open = open_around(input, instruction.attrs);
       if (open == open_.end() || input.type.dims != weight->type.dims) continue;
+      if (held_in(input, instruction.attrs)) continue;  // the window of the weight or of a state
+      if (const auto window = windows_.find(open->second); window != windows_.end()) {
+        gradients_[window->second] = name;
+        continue;
+      }
       const auto cast = cast_from_.find(open->second);
       StorageSpan& span = spans_[cast == cast_from_.end() ? open->second : cast->second];
       span.name = "gradient of " + name;
       span.kind = MemoryClass::gradients;
       span.block = layer_in(name);
+    }
+  }
+
+  // The persistent tensor that an operand is in, or that it is a window of.
+  const PersistentTensor* held_in(const Operand& operand, const Attrs& attrs) const {
+    if (const PersistentTensor* tensor = persistent(operand)) return tensor;
+    const auto open = open_around(operand, attrs);
+    const auto window = open == open_.end() ? windows_.end() : windows_.find(open->second);
+    return window == windows_.end() ? nullptr : tensor_at(window->second);
+  }
+
+  // What is copied to a lower tier is alive until the copy is waited for. Room on the device from which it starts is a
+  // window, too.
+  void follow_copy(const Instruction& instruction, int32_t at) {
+    if (instruction.op->kind() == OpKind::wait) {
+      const auto copied = copied_.find(operand(instruction, "token").offset);
+      if (copied == copied_.end()) return;
+      use(copied->second, at);
+      copied_.erase(copied);
+    }
+    if (instruction.op->kind() != OpKind::copy_start) return;
+    const Operand& to = instruction.outputs.front();
+    const auto open = open_at(operand(instruction, "x"));
+    if (to.tier == Tier::device || open == open_.end()) return;
+    copied_[instruction.outputs.back().offset] = open->second;
+    if (rooms_.contains(open->second)) windows_[open->second] = {to.tier, to.offset};
+  }
+
+  // What windows hold that do not belong to a persistent tensor: gradients, or activations.
+  void name_windows() {
+    for (const auto& [span, place] : windows_) {
+      StorageSpan& window = spans_[span];
+      if (tensor_at(place)) continue;
+      const auto gradient = gradients_.find(place);
+      const bool known = gradient != gradients_.end();
+      window.name = known ? "window of the gradient of " + gradient->second : "window of activations";
+      window.kind = known ? MemoryClass::gradients : MemoryClass::activations;
+      if (known) window.block = layer_in(gradient->second);
     }
   }
 
@@ -162,9 +213,13 @@ class Reader {
       if (const auto from = open_at(operand(instruction, "x")); from != open_.end())
         cast_from_[spans_.size()] = from->second;
     open_[output.offset] = spans_.size();
-    if (const PersistentTensor* source = index == 0 && instruction.op->kind() == OpKind::copy_start
-                                             ? persistent(operand(instruction, "x"))
-                                             : nullptr) {
+    if (instruction.op->kind() == OpKind::allocate) rooms_.insert(spans_.size());
+    const bool is_window = index == 0 && instruction.op->kind() == OpKind::copy_start;
+    if (is_window) {
+      const Operand& x = operand(instruction, "x");
+      windows_[spans_.size()] = {x.tier, x.offset};
+    }
+    if (const PersistentTensor* source = is_window ? persistent(operand(instruction, "x")) : nullptr) {
       spans_.push_back({"window of " + source->name, class_of(source->role), layer_in(source->name), output.offset,
                         storage_bytes(output.type), at, at + 1, false});
       return;
@@ -212,9 +267,13 @@ class Reader {
   const Plan& plan_;
   const PlanProgram& program_;
   std::vector<StorageSpan> spans_;
-  std::map<std::pair<Tier, int64_t>, const PersistentTensor*> places_;
-  std::map<int64_t, size_t> open_;      // the newest span at an offset
-  std::map<size_t, size_t> cast_from_;  // a span that a cast made -> the one that it read
+  std::map<Place, const PersistentTensor*> places_;
+  std::map<int64_t, size_t> open_;          // the newest span at an offset
+  std::map<size_t, size_t> cast_from_;      // a span that a cast made -> the one that it read
+  std::set<size_t> rooms_;                  // spans that are only allocated when they begin
+  std::map<int64_t, size_t> copied_;        // by the offset of a copy's token: the span that is copied to a lower tier
+  std::map<size_t, Place> windows_;         // a span that is a window -> what it is a window of
+  std::map<Place, std::string> gradients_;  // where a gradient is in a lower tier -> its weight
   std::vector<Loop> loops_;
 };
 

@@ -112,6 +112,32 @@ TEST(StepMemory, NamesWhatIsAlive) {
     }
 }
 
+// What is on a disk is named in its windows, and counts as what it is.
+TEST(StepMemory, NamesWindows) {
+  TrainOptions options = options_of(int64_t{1} << 40);
+  options.machine.disk_memory = int64_t{1} << 30;
+  options.techniques.pins = {{"recompute", "on"},
+                             {"offload-optimizer", "on"},
+                             {"offload-gradients", "on"},
+                             {"offload-activations", "on"},
+                             {"offload-parameters", "on"}};
+  const Plan plan = plan_of(options);
+  const StepMemory memory = step_memory(plan, "train_step");
+  EXPECT_EQ(sum(memory.peak), plan.lower_bound_bytes);
+  // Tokens of copies, 4 bytes each, count as workspace here and as what is copied there.
+  const ClassBytes expected = classes_of(plan.breakdown);
+  for (size_t kind = 0; kind + 1 < kMemoryClasses; ++kind)
+    EXPECT_NEAR(memory.peak[kind], expected[kind], 256) << memory_class_name(static_cast<MemoryClass>(kind));
+  std::map<std::string, MemoryClass> found;
+  for (const StorageSpan& span : storage_spans(plan, *plan.program("train_step"))) found[span.name] = span.kind;
+  const std::string weight = "model.layers.0.mlp.up_proj.weight";
+  EXPECT_EQ(found.at("window of " + weight), MemoryClass::weights);
+  EXPECT_EQ(found.at("window of " + weight + ".exp_avg_sq"), MemoryClass::optimizer);
+  EXPECT_EQ(found.at("window of the gradient of " + weight), MemoryClass::gradients);
+  EXPECT_EQ(found.at("window of activations"), MemoryClass::activations);
+  EXPECT_FALSE(found.contains("copy_start"));
+}
+
 TEST(StepMemory, NothingOverlaps) {
   const Plan plan = plan_of(options_of(plan_of(options_of(int64_t{1} << 40)).minimum_bytes));
   const std::vector<StorageSpan> spans = storage_spans(plan, *plan.program("train_step"));
