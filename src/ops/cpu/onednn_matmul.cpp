@@ -21,10 +21,13 @@ dnnl::memory::data_type onednn_type(DType dtype) {
   return dtype == DType::f32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
 }
 
-// The process's CPU engine. oneDNN's primitive cache is disabled: the owners of kernels share them.
+// The process's CPU engine. Equal products share a primitive, of which each takes up to 100 KB: kernels that differ in
+// an attribute alone, as the updates of every layer's matrices, have equal ones. oneDNN keeps the last ones that were
+// made beyond their owners' lives, so it keeps few: more than the different products of a layer.
 const dnnl::engine& onednn_engine() {
+  constexpr int kPrimitives = 64;
   static const dnnl::engine engine = [] {
-    dnnl::set_primitive_cache_capacity(0);
+    dnnl::set_primitive_cache_capacity(kPrimitives);
     return dnnl::engine(dnnl::engine::kind::cpu, 0);
   }();
   return engine;
