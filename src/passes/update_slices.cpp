@@ -6,7 +6,6 @@
 #include "base/bytes.h"
 #include "ir/graph_index.h"
 #include "ir/rewrite.h"
-#include "ir/row_slice.h"
 #include "ir/tier_bytes.h"
 
 namespace headroom {
@@ -21,13 +20,22 @@ int64_t row_bytes(const Type& type) {
   return bytes;
 }
 
+// Smaller slices would save too little to matter.
+constexpr int64_t kLeastSliceBytes = 64 * 1024;
+
+// Blocks of f32 and of a bf16 copy, which is half as wide.
+int64_t slice_rows(const Type& type, int64_t bytes) {
+  const int64_t row = row_bytes(type);
+  const int64_t blocks = kDiskBlockBytes / std::gcd(kDiskBlockBytes, row / 2);
+  return align_up(std::max<int64_t>(1, bytes / row), blocks);
+}
+
 // Turns the node into the update of the last slice; returns the updates of the slices before it.
-std::vector<NodeId> slice_update(Graph& graph, NodeId id, int64_t rows) {
-  const int64_t all = updated_type(graph, graph.node(id)).shape[0].constant;
+std::vector<NodeId> slice_update(Graph& graph, NodeId id, const std::vector<RowSlice>& slices) {
   std::vector<NodeId> before;
-  for (int64_t first = 0; first < all; first += rows) {
-    set_row_slice(graph.node(id).attrs, {first, std::min(rows, all - first)});
-    if (first + rows >= all) break;
+  for (const RowSlice& slice : slices) {
+    set_row_slice(graph.node(id).attrs, slice);
+    if (slice == slices.back()) break;
     const Node node = graph.node(id);
     before.push_back(make_node(graph, *node.op, node.inputs, node.attrs, node.block, node.stage));
     for (const Alias& alias : must_aliases(node))
@@ -39,17 +47,15 @@ std::vector<NodeId> slice_update(Graph& graph, NodeId id, int64_t rows) {
 
 }  // namespace
 
-// Blocks of f32 and of a bf16 copy, which is half as wide.
-int64_t slice_rows(const Type& type, int64_t bytes) {
-  const int64_t row = row_bytes(type);
-  const int64_t blocks = kDiskBlockBytes / std::gcd(kDiskBlockBytes, row / 2);
-  return align_up(std::max<int64_t>(1, bytes / row), blocks);
+std::vector<RowSlice> slices_of(const Type& matrix, int64_t bytes) {
+  const int64_t all = matrix.shape[0].constant, rows = slice_rows(matrix, bytes);
+  std::vector<RowSlice> slices;
+  for (int64_t first = 0; first < all; first += rows) slices.push_back({first, std::min(rows, all - first)});
+  return slices;
 }
 
-int64_t slice_bytes(const Graph& graph) { return std::max(kLeastSliceBytes, largest_layer_matrix(graph)); }
-
-int64_t largest_layer_matrix(const Graph& graph) {
-  int64_t largest = 0;
+int64_t slice_bytes(const Graph& graph) {
+  int64_t largest = kLeastSliceBytes;
   for (const Node& node : graph.nodes) {
     if (node.block == kNone) continue;
     for (ValueId input : node.inputs)
@@ -68,9 +74,9 @@ void slice_updates(Graph& graph, int64_t bytes) {
       if (node.op->kind() != OpKind::update || node.op->update_grain() != 1) continue;
       const Type& type = updated_type(graph, node);
       if (type.shape.size() < 2 || !type.storage.dense() || row_slice(node.attrs)) continue;
-      const int64_t rows = slice_rows(type, bytes);
-      if (rows >= type.shape[0].constant) continue;
-      for (NodeId slice : slice_update(graph, nodes[at], rows)) slices.push_back({static_cast<int32_t>(at), slice});
+      const std::vector<RowSlice> cuts = slices_of(type, bytes);
+      if (cuts.size() < 2) continue;
+      for (NodeId slice : slice_update(graph, nodes[at], cuts)) slices.push_back({static_cast<int32_t>(at), slice});
     }
     insert_all(graph, region, std::move(slices));
   }

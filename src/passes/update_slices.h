@@ -13,25 +13,23 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "ir/graph.h"
+#include "ir/row_slice.h"
 
 namespace headroom {
-
-// Smaller slices would save too little to matter.
-inline constexpr int64_t kLeastSliceBytes = 64 * 1024;
 
 // Cuts at boundaries of disk blocks; `bytes`: the most that the f32 form of a slice takes, rounded up to such a
 // boundary.
 void slice_updates(Graph& graph, int64_t bytes);
 
-// The rows of a slice of a matrix of this type: whole disk blocks of at least `bytes` as f32.
-int64_t slice_rows(const Type& type, int64_t bytes);
+// The slices of a dense matrix of this type, in order: of whole disk blocks, the most that `bytes` hold as f32, or the
+// least if that is more. One slice has all rows.
+std::vector<RowSlice> slices_of(const Type& matrix, int64_t bytes);
 
-// The bytes that a slice of a large table takes as f32, at least.
+// The f32 bytes for a slice of a large table: those of the largest matrix of a layer, whose windows an update needs in
+// any case.
 int64_t slice_bytes(const Graph& graph);
-
-// The f32 bytes of the largest matrix of a layer, whose windows an update needs in any case.
-int64_t largest_layer_matrix(const Graph& graph);
 
 }  // namespace headroom

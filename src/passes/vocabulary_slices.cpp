@@ -15,18 +15,16 @@ namespace {
 
 bool is_loss_node(const Node& node) { return node.op && is_loss(node.op->cost_class()); }
 
-// The slices of a matrix; none if it has another form, one if it is no larger.
-std::vector<RowSlice> slices_of(const Type& matrix, int64_t bytes) {
-  if (!matrix.storage.dense() || matrix.shard || matrix.shape.size() != 2 || matrix.shape[0].symbol >= 0) return {};
-  const int64_t all = matrix.shape[0].constant, rows = slice_rows(matrix, bytes);
-  std::vector<RowSlice> slices;
-  for (int64_t first = 0; first < all; first += rows) slices.push_back({first, std::min(rows, all - first)});
-  return slices;
+// None if the operand has another form than a dense matrix.
+std::vector<RowSlice> slices_of(const Graph& graph, const Node& node, std::string_view operand_name, int64_t bytes) {
+  const Type& type = graph.value(operand(node, operand_name)).type;
+  if (!type.storage.dense() || type.shard || type.shape.size() != 2 || type.shape[0].symbol >= 0) return {};
+  return slices_of(type, bytes);
 }
 
 std::vector<RowSlice> slices_of_head(const Graph& graph, const Node& loss, int64_t bytes) {
   if (loss.attrs.text("layout", "out_in") != "out_in" || operand(loss, "bias") != kNone) return {};
-  return slices_of(graph.value(operand(loss, "weight")).type, bytes);
+  return slices_of(graph, loss, "weight", bytes);
 }
 
 // The result in the storage of an operand.
@@ -142,7 +140,7 @@ std::vector<NodeId> sliced(Graph& graph, NodeId id, int64_t bytes) {
     std::vector<RowSlice> slices = slices_of_head(graph, node, bytes);
     if (slices.size() > 1) return Slicer(graph, node, std::move(slices)).nodes();
   } else if (!node.op->summed_slices().empty()) {
-    const std::vector<RowSlice> slices = slices_of(graph.value(operand(node, node.op->summed_slices())).type, bytes);
+    const std::vector<RowSlice> slices = slices_of(graph, node, node.op->summed_slices(), bytes);
     if (slices.size() > 1) return sum_of_slices(graph, node, slices);
   }
   return {};

@@ -214,12 +214,13 @@ class Reader {
         cast_from_[spans_.size()] = from->second;
     open_[output.offset] = spans_.size();
     if (instruction.op->kind() == OpKind::allocate) rooms_.insert(spans_.size());
-    const bool is_window = index == 0 && instruction.op->kind() == OpKind::copy_start;
-    if (is_window) {
+    const PersistentTensor* source = nullptr;
+    if (index == 0 && instruction.op->kind() == OpKind::copy_start) {
       const Operand& x = operand(instruction, "x");
       windows_[spans_.size()] = {x.tier, x.offset};
+      source = persistent(x);
     }
-    if (const PersistentTensor* source = is_window ? persistent(operand(instruction, "x")) : nullptr) {
+    if (source) {
       spans_.push_back({"window of " + source->name, class_of(source->role), layer_in(source->name), output.offset,
                         storage_bytes(output.type), at, at + 1, false});
       return;

@@ -31,7 +31,7 @@ void write_row(const RowSoftmax& softmax, double* row) {
 class SliceKernel final : public CpuKernel {
  public:
   SliceKernel(const KernelSpec& spec, const DeviceFacts& facts)
-      : shape_(slice_shape(spec.call())),
+      : shape_(loss_shape(spec.call())),
         options_(options_of(spec)),
         dtype_(spec.inputs[SliceInputs::x].dtype),
         slices_(cut_slice(shape_)),
@@ -120,7 +120,7 @@ class SliceKernel final : public CpuKernel {
 template <MatmulMaker make>
 KernelOffer make_slice(const KernelSpec& spec, const DeviceFacts& facts) {
   const LossOptions options = options_of(spec);
-  const int64_t needed = slice_scratch_bytes(slice_shape(spec.call()), spec.inputs[SliceInputs::x].dtype, facts,
+  const int64_t needed = slice_scratch_bytes(loss_shape(spec.call()), spec.inputs[SliceInputs::x].dtype, facts,
                                              options.gradient, options.trains);
   if (needed > spec.scratch_bytes)
     return {nullptr, fmt::format("needs {} bytes of scratch, {} are booked", needed, spec.scratch_bytes)};

@@ -6,10 +6,10 @@ namespace headroom {
 
 void register_cross_entropy_slice_cpu_scratch(ScratchRules& rules) {
   rules.add("cross_entropy_slice", [](const OpCall& call, const DeviceFacts& facts) {
-    return slice_scratch_bytes(slice_shape(call), call.inputs[SliceInputs::x].dtype, facts, false, false);
+    return slice_scratch_bytes(loss_shape(call), call.inputs[SliceInputs::x].dtype, facts, false, false);
   });
   rules.add("cross_entropy_slice_grad", [](const OpCall& call, const DeviceFacts& facts) {
-    return slice_scratch_bytes(slice_shape(call), call.inputs[SliceInputs::x].dtype, facts, true,
+    return slice_scratch_bytes(loss_shape(call), call.inputs[SliceInputs::x].dtype, facts, true,
                                call.attrs.integer("train_weight") != 0);
   });
 }

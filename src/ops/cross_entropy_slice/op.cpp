@@ -37,26 +37,24 @@ void check_operands(std::string_view op, std::span<const Type> inputs, const Att
   require_whole(op, "the label tensor", inputs[SliceInputs::labels], DType::i32, leading_of(x));
 }
 
-// `products`: the number of products of rows * entries * hidden multiply-adds. The softmax counts as ten operations per
-// logit.
-Work slice_work(const OpCall& call, int products) {
-  const LossShape s = slice_shape(call);
-  const double logits = static_cast<double>(s.rows) * static_cast<double>(s.vocabulary);
-  Work work{logits * (2.0 * products * static_cast<double>(s.hidden) + 10.0), 0};
-  for (const ConcreteType& type : call.inputs) work.bytes += static_cast<double>(storage_bytes(type));
-  for (const ConcreteType& type : call.outputs) work.bytes += static_cast<double>(storage_bytes(type));
-  return work;
-}
-
 class SliceOp : public Op {
  public:
   ProductShape product_shape(const OpCall& call) const override {
-    const LossShape s = slice_shape(call);
+    const LossShape s = loss_shape(call);
     return {cut_slice(s).rows, s.vocabulary, s.hidden};
   }
   CostClass cost_class() const override { return CostClass::logits; }
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
   std::vector<int> rounded_inputs() const override { return {SliceInputs::weight}; }
+
+ protected:
+  // `products`: the number of products of rows * entries * hidden multiply-adds. The softmax counts as ten operations
+  // per logit.
+  Work work_of(const OpCall& call, int products) const {
+    const LossShape s = loss_shape(call);
+    const double logits = static_cast<double>(s.rows) * static_cast<double>(s.vocabulary);
+    return {logits * (2.0 * products * static_cast<double>(s.hidden) + 10.0), Op::work(call).bytes};
+  }
 };
 
 // softmax [+]= the slice's logits; the first slice has no softmax.
@@ -79,7 +77,7 @@ class CrossEntropySlice final : public SliceOp {
     if (inputs <= SliceInputs::softmax) return {};
     return {{0, SliceInputs::softmax, true}};
   }
-  Work work(const OpCall& call) const override { return slice_work(call, 1); }
+  Work work(const OpCall& call) const override { return work_of(call, 1); }
 };
 
 // dx [+]= dlogits w, w_acc [+]= dlogits^T x; dx is f32, and the first slice has none.
@@ -114,7 +112,7 @@ class CrossEntropySliceGrad final : public SliceOp {
   }
   // The logits are computed again.
   Work work(const OpCall& call) const override {
-    return slice_work(call, call.attrs.integer("train_weight") != 0 ? 3 : 2);
+    return work_of(call, call.attrs.integer("train_weight") != 0 ? 3 : 2);
   }
 };
 

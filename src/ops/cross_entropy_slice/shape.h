@@ -21,10 +21,8 @@ struct SliceSumInputs {
 // largest), which is NaN if a logit is not finite.
 constexpr int64_t kRowSoftmaxFields = 3;
 
-// `vocabulary` is the slice's number of entries, the first of which is KernelCall::first_row.
-inline LossShape slice_shape(const OpCall& call) { return loss_shape(call); }
-
-// Rows, and entries of the slice, whose logits exist at a time: few enough for the caches.
+// Rows, and entries of the slice, whose logits exist at a time: few enough for the caches. The `vocabulary` of the
+// call's loss_shape() is the slice's number of entries, the first of which is KernelCall::first_row.
 inline LossSlices cut_slice(const LossShape& s) {
   constexpr int64_t kMostRows = 512, kMostEntries = 1024, kUnit = 32;
   const int64_t entries = matmul_blocks::even_piece(s.vocabulary, kMostEntries);
