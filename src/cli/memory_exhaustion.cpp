@@ -39,17 +39,6 @@ std::atomic_flag& exhausted() {
   ::_exit(1);
 }
 
-// Whether the code at this return address does not check allocations: the program's own, which could only end anyway,
-// or oneDNN's.
-bool uses_unchecked(const void* return_address) {
-  Dl_info caller{}, own{};
-  if (::dladdr(return_address, &caller) == 0 || !caller.dli_fname) return false;
-  if (::dladdr(reinterpret_cast<const void*>(&end_without_memory), &own) != 0 && own.dli_fbase == caller.dli_fbase)
-    return true;
-  const char* const slash = std::strrchr(caller.dli_fname, '/');
-  return std::string_view(slash ? slash + 1 : caller.dli_fname).starts_with("libdnnl.");
-}
-
 void note_exhaustion() {
   exhausted().test_and_set();
   throw std::bad_alloc();
@@ -71,6 +60,23 @@ void end_cleanly_without_memory() {
 }  // namespace headroom
 
 #if HEADROOM_OWN_ALLOCATOR
+namespace headroom {
+namespace {
+
+// Whether the code at this return address does not check allocations: the program's own, which could only end anyway,
+// or oneDNN's.
+bool uses_unchecked(const void* return_address) {
+  Dl_info caller{}, own{};
+  if (::dladdr(return_address, &caller) == 0 || !caller.dli_fname) return false;
+  if (::dladdr(reinterpret_cast<const void*>(&end_without_memory), &own) != 0 && own.dli_fbase == caller.dli_fbase)
+    return true;
+  const char* const slash = std::strrchr(caller.dli_fname, '/');
+  return std::string_view(slash ? slash + 1 : caller.dli_fname).starts_with("libdnnl.");
+}
+
+}  // namespace
+}  // namespace headroom
+
 // These definitions take precedence over the C library's in every library. oneDNN allocates objects and scratch with
 // posix_memalign, and code buffers with mmap; the arena (MAP_POPULATE) reports its own failure. Other libraries, such
 // as a GPU's, get the C library's result.

@@ -45,6 +45,7 @@ std::vector<Case> possible_cases() {
   with(host_message(), "").setup_text = "deepspeed\n";
   with(host_message(), "openrlhf\n");
   with(host_message(), "megatron\n");
+  with(host_message(), "colab\n");
   with(cuda_message(0.3, 0.1, 9, 0.2, 11), "megatron\n");
   Message shared = host_message();
   shared.text = "shared memory";

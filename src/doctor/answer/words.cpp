@@ -21,11 +21,23 @@ bool says(std::string_view log, const std::array<std::string_view, N>& words) {
 
 constexpr std::array<std::string_view, 4> kTorch = {"torch", "site-packages/transformers", "accelerate", "deepspeed"};
 // With libraries that run on it alone.
-constexpr std::array<std::string_view, 16> kTensorflow = {
-    "tensorflow",   "err == cudasuccess", "tf.session", "keras",      "model.fit(",
-    "tf.data",      "import tensorflow",  "tf.config",  "textgenrnn", "gpt_2_simple",
-    "mask_rcnn",    "stellargraph",       "deeplabcut", "autokeras",  "report_tensor_allocations",
-    "bfc_allocator"};
+constexpr std::array<std::string_view, 17> kTensorflow = {"control_flow_ops",
+                                                          "tensorflow",
+                                                          "err == cudasuccess",
+                                                          "tf.session",
+                                                          "keras",
+                                                          "model.fit(",
+                                                          "tf.data",
+                                                          "import tensorflow",
+                                                          "tf.config",
+                                                          "textgenrnn",
+                                                          "gpt_2_simple",
+                                                          "mask_rcnn",
+                                                          "stellargraph",
+                                                          "deeplabcut",
+                                                          "autokeras",
+                                                          "report_tensor_allocations",
+                                                          "bfc_allocator"};
 // Toolboxes of PyTorch with a Mask R-CNN of their own.
 constexpr std::string_view kDetectors = "detectron2|ims_per_batch|mmdet|maskrcnn_benchmark|maskrcnn-benchmark";
 constexpr std::array<std::string_view, 8> kJax = {"jaxlib", "jax.",      "pi0_",     "maxtext",
@@ -34,8 +46,9 @@ constexpr std::array<std::string_view, 8> kJax = {"jaxlib", "jax.",      "pi0_",
 constexpr std::string_view kDeviceMemory =
     "显存|顯存|vram|cuda|gpu memory|gpu ram|gpu's ram|video ram|graphics ram|gpu内存|gpu 内存|gpuメモリ|gpu メモリ|hip "
     "out";
-constexpr std::array<std::string_view, 16> kDevice = {"cuda", "vram", "gpu",  "显存", "显卡", "a100", "h100", "rtx",
-                                                      "gtx",  "4090", "3090", "v100", "顯存", "单卡", "多卡", "卡"};
+constexpr std::array<std::string_view, 18> kDevice = {"cuda", "wgpu", "vulkan", "vram", "gpu",  "显存",
+                                                      "显卡", "a100", "h100",   "rtx",  "gtx",  "4090",
+                                                      "3090", "v100", "顯存",   "单卡", "多卡", "卡"};
 constexpr std::array<std::string_view, 12> kProgram = {"train",    "epoch",     "batch", "finetun",
                                                        "fine-tun", "inference", "训练",  "微调",
                                                        "推理",     "学習",      "推論",  "ファインチューニング"};
@@ -53,13 +66,16 @@ constexpr std::string_view kFullFile = "errno 28|no space left on device";
 // Stages that only the host knows.
 constexpr std::string_view kPreparing =
     "llama-quantize|llama.cpp quantize|convert_hf|convert-hf|to "
-    "gguf|preprocess|pre-process|tokenizing|tokenising|tokenization |tokenize$|tokenise$|tokenized|read_csv|loading "
+    "gguf|preprocess|pre-process|loading entire dataset|loading the entire dataset|loading the whole dataset|load the "
+    "entire dataset|load the whole dataset|training on large datasets|on large datasets "
+    "raises|tokenizing|tokenising|tokenization |tokenize$|tokenise$|tokenized|read_csv|loading "
     "data|load the data|loading the data|data loading|"
     "预处理|加载数据|读取数据|数据处理|前処理|トークナイズ|データの読み込み|データを読み込";
 constexpr std::string_view kSilentExit =
     "静默退出|闪退|请按任意键继续|silently exit|exits silently|silent exit|closes itself|without any error|"
     "without error message|no error message|エラーなしで落ち|エラーも出ず";
-constexpr std::string_view kLoading = "loading|load model|from_pretrained|加载|载入|読み込み|ロード";
+constexpr std::string_view kLoading =
+    "models are loaded|model is loaded|models loaded|loading|load model|from_pretrained|加载|载入|読み込み|ロード";
 
 // "内存" is host memory by the word, and is said of a GPU's as well: beside a GPU only these say that the host's is
 // meant.
@@ -229,6 +245,27 @@ std::string told_of_a_share(const std::string& log) {
   });
 }
 
+// Somebody asks about memory without a failure, or tells of one in words that are not known: the sentence that speaks
+// of memory. A log that nobody wrote to somebody has none.
+std::string told_about_memory(const std::string& log) {
+  constexpr size_t kShort = 8192;
+  constexpr std::string_view kToSomebody =
+      "i$|i'm|my$|we$|how to|how can|how do|why$|please|thanks|thank you|hello|hi$|is "
+      "there|请问|怎么|如何|我|吗|为什么|"
+      "谢谢|でしょうか|ですか|ません|ください";
+  constexpr std::string_view kMemory = "memory|vram|ram$|显存|内存|顯存|記憶體|メモリ";
+  constexpr std::string_view kTells =
+      "max$|maximum|reached|full|huge|too high|so high|so much|too much|much more|more memory|a lot of|lots of|require|"
+      "need|taking up|takes up|take up|consum|used up|uses up|occup|reduc|limit|issue|problem|dies|died|crash|freez|"
+      "hang|how much|how many|high ram|high memory|memory usage|ram usage|more and "
+      "more|doubles|grows|increas|rises|leak|高|太大|需要|要求|减少|降低|多少|占|消費|必要|抑え|減ら|食う|使いすぎ";
+  if (log.size() > kShort || any_word(log, kToSomebody).empty()) return {};
+  return first_whole_sentence(log, [&](std::string_view sentence) {
+    return sentence.find("file \"") == std::string_view::npos && !any_word(sentence, kMemory).empty() &&
+           !any_word(sentence, kTells).empty();
+  });
+}
+
 Message told(std::string line, std::string framework) {
   Message message;
   message.text = std::move(line);
@@ -286,13 +323,33 @@ void take_told(Case& incident) {
   }
   // A short text that says no more than this is of a device more often than not.
   constexpr size_t kShort = 4096;
-  if (log.size() < kShort) take(first_sentence(log, says_ran_out), "pytorch-cuda", "unknown", "no_numbers");
+  if (log.size() < kShort && take(first_sentence(log, says_ran_out), "pytorch-cuda", "unknown", "no_numbers")) return;
+  const std::string asked = told_about_memory(log);
+  const bool of_no_device = !says(log, kDevice) && any_clause(log, of_host);
+  const bool host = !asked.empty() && (of_host(asked) || without_device || of_no_device) && !of_device(asked);
+  if (take(asked, host ? "host" : "pytorch-cuda", host ? "host_ram" : "unknown", host ? "host_ram" : "no_numbers"))
+    incident.messages.back().hints.emplace_back(told_growing(log).empty() ? "asks" : "grows");
+}
+
+// A launcher ends the other ranks after any failure. Where it prints signal 7 for the first, that one found no room in
+// shared memory.
+void read_the_signal(Case& incident) {
+  constexpr std::string_view kBusError =
+      "return code = -7|exitcode: -7|exitcode : -7|exit code -7|exit code: -7|signal 7 |(sigbus)|sigbus";
+  if (any_word(incident.log_text, kBusError).empty()) return;
+  for (Message& message : incident.messages) {
+    if (message.framework != "launcher" || message.format != "killed_rank") continue;
+    message.framework = "pytorch-dataloader";
+    message.phase = "data";
+    message.hints = {"host_shm"};
+  }
 }
 
 }  // namespace
 
 void take_words(Case& incident) {
   const std::string& log = incident.log_text;
+  read_the_signal(incident);
   if (incident.messages.empty()) take_told(incident);
   const auto bare = [](const Message& message) {
     return message.framework == "pytorch-cuda" && message.figures.empty() && message.frames.empty();

@@ -170,7 +170,8 @@ std::string headline(const Report& report) {
   }
   const bool grows = message->hinted("grows");
   const bool share = message->hinted("takes_a_share");
-  const char* what = grows ? "MEMORY GROWS  " : share ? "MEMORY IN USE  " : "OUT OF MEMORY  ";
+  const bool asks = message->hinted("asks");
+  const char* what = grows ? "MEMORY GROWS  " : share || asks ? "MEMORY IN USE  " : "OUT OF MEMORY  ";
   std::string text = what + device_of(*message);
   if (message->kv_bytes_wanted)
     text += fmt::format(": {} of KV cache wanted", figure(*message->kv_bytes_wanted));

@@ -62,9 +62,12 @@ void host(const CaseView& s, std::vector<Cause>& causes) {
                           : "/dev/shm is full: data-loader workers pass batches through it",
                       0.9});
   if (s.pool() != Pool::host) return;
-  const bool grows = message.hinted("grows");
+  const bool grows = message.hinted("grows"), asks = message.hinted("asks");
   std::string evidence = fmt::format("host memory {}, not the device{}; no GPU figure matters here",
-                                     grows ? "grows" : "ran out", grows ? "'s" : "");
+                                     grows  ? "grows"
+                                     : asks ? "is in question"
+                                            : "ran out",
+                                     grows || asks ? "'s" : "");
   if (message.requested_bytes && message.framework.starts_with("pytorch"))
     evidence = fmt::format("{} of host memory were refused", figure(*message.requested_bytes));
   else if (message.process_bytes && message.capacity_bytes)

@@ -15,12 +15,13 @@ constexpr std::string_view kNoDevice =
     "cpu|training "
     "on the cpu|train on cpu|train on the cpu|trained on cpu|--device cpu|--device=cpu|device: "
     "cpu|--no_cuda|no_cuda=true|"
-    "use_cpu=true|use_cpu: true|没有gpu|没有显卡|无gpu|无显卡|纯cpu|只用cpu|仅用cpu|用cpu训练|用cpu跑|cpu训练|"
+    "use_cpu=true|use_cpu: true|没有gpu|没有显卡|无gpu|无显卡|纯cpu|只用cpu|仅用cpu|用cpu训练|使用cpu|用cpu跑|cpu训练|"
     "i use cpu|i use a cpu|i use the cpu|i used cpu|i only use cpu|i am using cpu|i'm using cpu|i am using a cpu|"
     "i run it on cpu|i run it on the cpu|我用的是cpu|我用的cpu|gpuなし|gpuが無|cpuのみ|cpuだけ|cpuで学習|cpuで訓練";
 // What a CPU only helps with.
 constexpr std::string_view kHelpers =
-    "cpu offload|cpu-offload|cpu_offload|cpu adam|cpu ram|cpu memory|cpu workers|cpu for the data|cpu for data|cpu to "
+    "cpu offload|使用cpu内存|使用cpu卸载|使用cpu offload|使用cpu加载|cpu-offload|cpu_offload|cpu adam|cpu ram|cpu "
+    "memory|cpu workers|cpu for the data|cpu for data|cpu to "
     "load|cpu to save";
 // A machine by its kind, in a post without a GPU.
 constexpr std::string_view kMachines =

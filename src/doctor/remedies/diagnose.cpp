@@ -39,7 +39,7 @@ bool member(const std::vector<std::string>& set, const Remedy& remedy) {
 // The sort key. First what is proven (what was tried in vain comes late), then what evidence supports, what is likely
 // by the estimate, and answers to the causes. Another device or model comes last, unless a situation names it.
 double place(const Diagnosis& diagnosis, const Remedy& remedy) {
-  constexpr double kProven = 3, kTriedAtMost = 0.5, kLikely = 1, kLikelyMember = 0.99, kSaves = 0.1, kReplaces = 0.05;
+  constexpr double kProven = 3, kTriedAtMost = 0.3, kLikely = 1, kLikelyMember = 0.99, kSaves = 0.1, kReplaces = 0.05;
   const bool replaces = remedy.name == "larger-gpu" || remedy.name == "smaller-model";
   if (!replaces && (remedy.fits_alone || member(diagnosis.smallest_fitting_set, remedy))) return kProven;
   if (remedy.tried) return std::min(remedy.evidence, kTriedAtMost);

@@ -36,7 +36,8 @@ std::string_view named_framework(const std::string& log, const std::string& setu
   constexpr std::string_view kTorch = "torch|transformers|accelerate|deepspeed|diffusers|lightning";
   constexpr std::string_view kPaddle = "paddle|ppocr|ppyolo|doc/imgs";
   constexpr std::string_view kTensorflow =
-      "tensorflow|keras|tf.|model.fit(|report_tensor_allocations|bfc_allocator|allocator gpu_0_bfc|tf1|tf2";
+      "tensorflow|keras|tf.|control_flow_ops|model.fit(|report_tensor_allocations|bfc_allocator|allocator "
+      "gpu_0_bfc|tf1|tf2";
   for (const std::string* text : {&log, &setup})
     if (!any_word(*text, kTorch).empty() || text->find("pytorch") != std::string::npos) return {};
   for (const std::string* text : {&log, &setup}) {

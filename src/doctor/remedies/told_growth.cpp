@@ -17,7 +17,9 @@ constexpr std::string_view kAfterAWhile =
     "after one epoch|after an epoch|after some steps|after several steps|after a few steps|after some iterations|"
     "after several iterations|after a few iterations|after a while|at the second epoch|the first few epoch|"
     "in the middle of training|几个epoch|几轮|训练到一半|训练一段时间|跑一段时间|运行一段时间|途中で|第二个epoch|"
-    "第二轮|第二个周期|跑了一会|过一段时间|一段时间后|エポック目で|数エポック|しばらく";
+    "第二轮|第二个周期|跑了一会|过一段时间|一段时间后|エポック目で|数エポック|しばらく|训练完一个epoch|跑完一个epoch|"
+    "一个epoch结束|一个epoch后|训练完一轮|at the end of the epoch|at the end of each epoch|at the end of an epoch|"
+    "at the end of every epoch";
 constexpr std::string_view kFewSteps =
     "after some steps|after several steps|after a few steps|after some iterations|after several iterations|"
     "after a few iterations";
@@ -66,6 +68,12 @@ constexpr std::string_view kWithoutEnd =
     "until it's full|until full|till oom|无限|不停|不断|直到爆|直到oom|際限なく|止まらない|無限に";
 // These may compare two settings: they tell of growth beside a word for time only.
 constexpr std::string_view kMayCompare = "usage increases|memory increases|consumption increases";
+// A setting that somebody changed.
+constexpr std::string_view kBySetting =
+    "if i|if you|when i increase|when increasing|by increasing|to increase|increase the|increased the|increasing the|"
+    "i increased|have increased|i've increased|with increas|batch size|batch_size|batchsize|resolution|bigger|larger|"
+    "more gpus|num_workers|allow growth|allow_growth|memory growth|gradient accumulation|accumulation_steps|"
+    "error may|如果|设置|调大|改大";
 // A leak that is only supposed, to explain why it fails.
 constexpr std::string_view kSupposed =
     "might be|may be|maybe|could be|perhaps|i think|i guess|i suspect|i wonder|is there a|is this a|is it a|可能|怀疑|"
@@ -159,11 +167,39 @@ std::string_view in_words(std::string_view text) {
   return found;
 }
 
-// The word of a list of growth; else the one that says that a rise has no end.
+// "As the training continues, the memory it needs increased": memory rises while time passes. Where somebody changed a
+// setting, the setting raises it.
+std::string_view rises_by_itself(std::string_view sentence) {
+  constexpr std::string_view kRose =
+      "increased|increases|increasing|grows|grew|growing|rises|rising|climbs|climbing|goes up|going up|accumulating|"
+      "accumulates|doubles|piles up|more and more|会增加|都会增加|会增长|会上涨|会变大|还在涨|会上升|增える";
+  constexpr std::string_view kPasses =
+      "continues|continued|proceed|progress|all the time|each|every|epoch|step|iteration|over time|with time|passing|"
+      "during|keeps|gradual|process|每次|每个|每轮|每一|随着|毎に|たびに";
+  constexpr std::string_view kNamed = "memory|vram|ram$|gpu|显存|内存|顯存|記憶體|メモリ";
+  if (any_word(sentence, kNamed).empty() || any_word(sentence, kPasses).empty()) return {};
+  return any_word(sentence, kBySetting).empty() ? affirmed_word(sentence, kRose) : std::string_view();
+}
+
+// "Over 500 pages the memory is not released": kept from input to input.
+std::string_view kept_over_inputs(std::string_view sentence) {
+  constexpr std::string_view kInputs =
+      "pages|images|files|videos|many|batches|each|every|loop|after processing|大批量|批量|多张|每次|每个|循环|枚";
+  constexpr std::string_view kKept =
+      "not released|not freed|isn't freed|isn't released|not being released|not being freed|never released|never "
+      "freed|没有释放|未释放|不释放|没释放|解放されな|解放されず";
+  return any_word(sentence, kInputs).empty() ? std::string_view() : any_word(sentence, kKept);
+}
+
+// The word of a list of growth; else the one that says that a rise has no end, or goes on by itself.
 std::string_view grows_in(std::string_view words, std::string_view sentence) {
   const std::string_view listed = affirmed_word(words, kGrowing);
   if (!listed.empty()) return listed;
-  return any_word(words, kRises).empty() ? std::string_view() : any_word(sentence, kWithoutEnd);
+  if (const std::string_view kept = kept_over_inputs(words); !kept.empty()) return kept;
+  if (const std::string_view endless = any_word(sentence, kWithoutEnd);
+      !endless.empty() && !any_word(words, kRises).empty())
+    return endless;
+  return rises_by_itself(words);
 }
 
 // A sentence of memory, or the one behind it, says that it grows.
@@ -177,7 +213,9 @@ std::string_view growing_in(std::string_view text) {
     if (!code && (here || of_memory) && any_word(sentence, kSteady).empty())
       found = grows_in(without_words(sentence, kOthers), sentence);
     const bool supposed = found == "memory leak" && !any_word(sentence, kSupposed).empty();
-    if ((supposed || !any_word(found, kMayCompare).empty()) && any_word(sentence, kTime).empty()) found = {};
+    const bool compares = !any_word(found, kMayCompare).empty();
+    if ((supposed || compares) && any_word(sentence, kTime).empty()) found = {};
+    if (compares && !any_word(sentence, kBySetting).empty()) found = {};
     of_memory = here;
     return !found.empty();
   });

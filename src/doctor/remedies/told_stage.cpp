@@ -36,9 +36,10 @@ constexpr StageWords kStages[] = {
      "resum|continue training|continue the training|continue to train|continuing the training|continuing training|"
      "continue from|restart from|restart training|restart the training|from the last checkpoint|from a checkpoint|"
      "from checkpoint|loading a checkpoint|loading the checkpoint|load the checkpoint|load a checkpoint|"
-     "loading my checkpoint|断点|续训|恢复训练|继续训练|接着训练|接着训|加载checkpoint|加载ckpt|加载检查点|加载之前的|"
+     "loading my checkpoint|loading from "
+     "checkpoint|断点|续训|恢复训练|继续训练|接着训练|接着训|加载checkpoint|加载ckpt|加载检查点|加载之前的|"
      "再開|途中から|続きから|チェックポイントを読み込|チェックポイントをロード",
-     "checkpoint shards"},
+     "checkpoint shards|have to resume|need to resume|must resume|able to resume"},
     {ToldStage::merging, "merge|merging|mergekit|export_model|llamafactory-cli export|合并|マージ|統合",
      "merge requests|merge pull|merged|merge branch|合并数据|数据合并|マージしたデータ"},
     {ToldStage::quantising, "quantiz|quantis|autoawq|autogptq|gptqmodel|llm-compressor|llmcompressor|量化|量子化",
@@ -135,7 +136,8 @@ constexpr std::string_view kKilled =
     "dies|kernel has died|kernel crashed|"
     "kernel crashes|内核挂掉|内核崩溃|内核已挂|内核死|カーネルが落|カーネルが停止|カーネルが死";
 constexpr std::string_view kWentWell =
-    "fine|works|worked|work well|goes well|went well|ok$|no problem|without problem|no issue|success|smooth|正常|"
+    "fine|works|worked|nice and small|uses only|only uses|only a few hundred|work well|goes well|went well|ok$|no "
+    "problem|without problem|no issue|success|smooth|正常|"
     "没问题|没有问题|没事|可以跑|能跑|問題なく|普通に|問題ない";
 // The commonest first: it bounds where the others are looked for.
 constexpr std::array<std::string_view, 9> kEndOfSentence = {"\n", ". ", "? ", "! ", ".\"", "。", "？", "！", "; "};
@@ -200,6 +202,10 @@ std::vector<std::string_view> failing_sentences(std::string_view log) {
     if (!printed(sentence) && (the_same || ran_out(sentence))) failing.push_back(sentence);
     return failing.size() >= kMost;
   });
+  // A post that asks about memory has its matter in its title; what grows there is another.
+  const std::string_view title = title_of(log);
+  if (failing.empty() && !any_word(title, kMemory).empty() && any_word(title, "increas|grow|leak|增").empty())
+    failing.push_back(title);
   return failing;
 }
 
@@ -367,7 +373,11 @@ std::string_view told_stage(std::string_view log, ToldStage stage) {
   return stage_of_log(log, failing_sentences(log), stage);
 }
 
-std::string_view told_out_of_memory(std::string_view text) {
+std::string_view told_out_of_memory(std::string_view said) {
+  constexpr std::string_view kDenied =
+      "no memory leak|no oom$|no ooms|without oom|no out of memory|without out of memory|not out of memory|"
+      "不会爆显存|没有爆显存";
+  const std::string text = without_words(said, kDenied);
   if (const std::string_view word = any_word(text, kRanOut); !word.empty()) return word;
   return any_word(text, kMemory).empty() ? std::string_view() : any_word(text, kFails);
 }

@@ -28,7 +28,8 @@ constexpr std::string_view kTurns =
     "several messages|few messages|some messages|several turns|few turns|some turns|several rounds|few rounds|"
     "several questions|few questions|second question|second message|several prompts|few prompts|second prompt|"
     "several replies|few replies|several responses|few responses|multi-turn|multi turn|long conversation|"
-    "conversation gets|chat history|history gets|context gets longer|多轮|几轮|轮对话|第二轮|第二次提问|几次对话|"
+    "conversation gets|chat history|history gets|context gets "
+    "longer|多轮|几轮|轮对话|每次对话|第二轮|第二次提问|几次对话|"
     "几次问答|聊几句|聊着|对话历史|历史记录|问几个|提问的问题|提问增多|问题的增多|多次提问|连续提问|不断提问|何度か|"
     "数回|会話を続け|会話が長|会話履歴";
 constexpr std::string_view kOneDevice =

@@ -49,11 +49,13 @@ bool names_texts(const CaseView& view) {
       "llama|qwen|gemma|llm|phi-3|phi-4|deepseek|mistral|chatglm|baichuan|gpt|bert|t5-|unsloth|tokenizer|max_seq_len|"
       "max_length|input_ids|"
       "sentence-transformers|sentence transformers|sentence_transformers|llasa|orpheus-tts|orpheus tts|cosyvoice|"
-      "reward model|with trl|rlhf|longformer|dpo训练|dpo lora|load_in_8bit|load_in_4bit|max_new_tokens|vicuna| dpo\n| "
+      "reward model|with trl|rlhf|longformer|dpo训练|dpo "
+      "lora|load_in_8bit|load_in_4bit|max_new_tokens|vicuna|falcon-|falcon 7b|falcon 40b|belle|bloom-|bloomz| dpo\n| "
       "dpo | dpo,| "
       "dpo.|dpoconfig|dpotrainer|sfttrainer|sftconfig|grpo|language model|大模型";
   const std::string log = without_words(view.incident().log_text, "hubert|contentvec");
-  constexpr std::string_view kChats = "提问|聊天机器人|多轮对话|chatbot|chat history|チャットボット|会話履歴";
+  constexpr std::string_view kChats =
+      "提问|聊天机器人|多轮对话|每次对话|每轮对话|chatbot|chat history|チャットボット|会話履歴";
   const bool named = !view.log_says(kWords).empty() && view.log_says("hubert").empty();
   return named || !any_word(log, kWords).empty() || !any_word(log, kChats).empty();
 }
@@ -82,7 +84,8 @@ bool speaks_of_images(const CaseView& view) {
   constexpr std::string_view kImages =
       "image|picture|photo|pixel|resolution|video|720p|1080p|crop|conv2d|conv3d|unet|resnet|yolo|segmentation|"
       "detectron|"
-      "mmdet|mmseg|vision|unslothvision|fastvision|automodelforvision|automodelforimage|process_vision|-vl|llava|"
+      "mmdet|mmseg|paddleseg|cityscapes|segformer|vision|unslothvision|fastvision|automodelforvision|automodelforimage|"
+      "process_vision|-vl|llava|"
       "internvl|minicpm-v|vlm$|multimodal|imgsz|img_size|voxel|point "
       "cloud|图像|图片|图文|多模态|分辨率|视频|画像|動画|解像度";
   constexpr std::string_view kOthers =

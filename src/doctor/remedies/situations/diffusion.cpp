@@ -38,6 +38,13 @@ bool tuned(const CaseView& view) {
   return speaks_of_diffusion(view) && !speaks_of_texts(view) &&
          !view.log_says("finetun|fine-tun|fine tun|微调|ファインチューニング").empty();
 }
+// By a trainer other than kohya's scripts, whose own situations know them.
+bool trains_a_large_one(const CaseView& view) {
+  const Story& story = view.story();
+  return trained_by_diffusers(view) && !by_comfyui(view) && !view.says("diffusers") &&
+         story.at(ToldStage::prediction).empty() &&
+         (story.task == ToldTask::training || !story.at(ToldStage::training).empty());
+}
 Evidence tuned_by_words(const CaseView& view) {
   if (!tuned(view)) return {};
   return {0.86, "a diffusion model is fine-tuned"};
@@ -51,7 +58,8 @@ bool sampling(const CaseView& view) {
          !view.says(kKohyaScripts) && !view.says(kTrainingScripts) && !tuned(view);
 }
 bool sampling_by_code(const CaseView& view) {
-  return sampling(view) && !by_comfyui(view) &&
+  constexpr std::string_view kOfSounds = "pyannote|diariz|musicgen|speech|whisper|bark$";
+  return sampling(view) && view.log_says(kOfSounds).empty() && !by_comfyui(view) &&
          !view.says(
              "comfyui|diffusion webui|diffusion web ui|sd webui|sd-webui|sd web "
              "ui|stable-diffusion-webui|a1111|automatic1111|invokeai|fooocus|swarmui|sdnext|ldm_patched|k_diffusion");
@@ -124,6 +132,25 @@ constexpr Advice kPiecewise = {"low-vram",
                                "enable_sequential_cpu_offload"};
 
 constexpr Situation kSituations[] = {
+    {"training_of_a_diffusion_transformer",
+     "the transformer alone takes 12 to 34 GB in 16 bits, whole on every device, before what its layers keep",
+     trains_a_large_one,
+     {{either, 0.86,
+       "hidream|hunyuanvideo|hunyuan video|wan2|wan 2|qwen-image|qwen image|flux-dev|flux.1|flux1|flux lora|sd3.5|"
+       "cogvideo|ltx-video|lumina|chroma$|diffusion-pipe"}},
+     {{"low-vram",
+       "blocks that wait on the host: blocks_to_swap = 20 (diffusion-pipe), --blocks_to_swap 20 (musubi-tuner, "
+       "sd-scripts), low_vram: true (ai-toolkit)",
+       {},
+       System::unknown,
+       "blocks_to_swap"},
+      {"checkpointing", "gradient checkpointing: activation_checkpointing = true, --gradient_checkpointing"},
+      {"half-weights",
+       "the frozen transformer in 8 bits: transformer_dtype = 'float8', --fp8_base, quantize: true",
+       {},
+       System::unknown,
+       "float8|fp8_base|quantize: true"},
+      {"input-size", "a lower resolution, fewer frames: 512 pixels, one frame to 33"}}},
     {"moved_before_the_offload",
      "the parts of the pipeline are moved to the device whole, before the offload could hold them back",
      sampling,

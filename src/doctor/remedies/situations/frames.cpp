@@ -17,7 +17,8 @@ using enum Sign::In;
 // Frames and lines of code of losses over a vocabulary (transformers, TRL, verl, accelerate), and people's words.
 constexpr std::string_view kLogits =
     "logits.float()|fixed_cross_entropy|in forcausallmloss|shift_logits|_convert_to_fp32|upcast the logits|"
-    "selective_log_softmax|get_batch_logps|_get_per_token_logps|logprobs_from_logits|logits in float32|logits "
+    "upcasts the full|upcasts the logits|logits oom|full logits tensor|full logits|logits "
+    "tensor|selective_log_softmax|get_batch_logps|_get_per_token_logps|logprobs_from_logits|logits in float32|logits "
     "float32|loss computation|logits to float|.float() logits|logits.to(torch.float32)";
 bool loss_of_a_text(const CaseView& view) {
   return training_on_device(view) && !images_alone(view) && !view.phase("eval") && view.reinforcement_library().empty();

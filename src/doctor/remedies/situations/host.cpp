@@ -58,6 +58,15 @@ Evidence host_alone(const CaseView& view) {
   if (!view.message() || view.has_job() || view.phase("load")) return {};
   return {0.7, "host memory, and no more than that"};
 }
+// The same on a machine with a screen, or in a notebook: below the first of the advice for host memory alone.
+Evidence desktop_alone(const CaseView& view) {
+  constexpr std::string_view kDesktop =
+      "windows|laptop|macbook|my pc$|my computer|my mac$|colab|jupyter|notebook|pycharm|vscode|vs code|spyder|desktop|"
+      "电脑|笔记本|パソコン|ノートpc";
+  if (host_alone(view).weight == 0) return {};
+  const std::string_view word = view.log_says(kDesktop);
+  return word.empty() ? Evidence{} : Evidence{0.62, fmt::format("`{}` in the log", word)};
+}
 // Python's MemoryError, by a line of the program itself.
 Evidence arrays_of_the_program(const CaseView& view) {
   constexpr std::string_view kOthers = "torch.load|from_pretrained|dataloader|worker";
@@ -259,6 +268,12 @@ constexpr Situation kSituations[] = {
        "nothing kept from step to step: loss.item(), results reduced or lists emptied, figures closed; no samples kept "
        "by the data set (a "
        "cache, memoise=True)"},
+      {"other-version",
+       "another release of the framework or the library, if nothing is kept: some leaked host memory from step to "
+       "step",
+       {},
+       System::unknown,
+       "webui|web ui|comfyui|checkpoints"},
       {"host-memory", kDelays}},
      grows_on_the_host},
     {"results_of_the_evaluation",
@@ -326,7 +341,7 @@ constexpr Situation kSituations[] = {
        "すべて読み込|全て読み込|全データ|numpy配列|画像データ"}},
      {{"lean-load",
        "not all at once: batches read from disk (a Dataset by index, tf.data, a generator), np.load(path, "
-       "mmap_mode=\"r\"), h5py by slices, read_csv(chunksize=...)"},
+       "mmap_mode=\"r\"), h5py by slices, read_csv(chunksize=...); or a part of the data set"},
       {"fewer-workers"},
       {"host-memory"}}},
     {"arrays_of_the_program",
@@ -441,10 +456,17 @@ constexpr Situation kSituations[] = {
        {},
        System::unknown,
        "inference|webui|comfyui|raspberry|llama|whisper|推理|推論|generate"},
+      {"more-swap", "swap (Windows: a larger paging file): slow, and it does not end"},
       {"lean-load",
-       "less at once: data read piece by piece (mmap, streaming, generators), a model with low_cpu_mem_usage=True"},
-      {"more-swap", "swap (Windows: a larger paging file): slow, and it does not end"}},
+       "less at once: data read piece by piece (mmap, streaming, generators), a model with low_cpu_mem_usage=True"}},
      host_alone},
+    {"host_of_a_desktop",
+     "on somebody's own machine the browser, the IDE and earlier sessions hold host memory too",
+     host_ran_out,
+     {},
+     {{"end-other-processes",
+       "free -g, or the task manager: other programs closed (browser, IDE, an earlier session), or a restart"}},
+     desktop_alone},
     {"segments_of_nccl",
      "the processes of one machine exchange their gradients through segments of /dev/shm, which a container makes "
      "small",

@@ -60,6 +60,12 @@ bool by_paddle(const CaseView& view) {
 }
 
 // A recording that goes through a network in one piece.
+Evidence evaluated_by_paddle(const CaseView& view) {
+  const std::string_view told = view.story().at(ToldStage::evaluation);
+  if (told.empty() || view.log_says("paddle|ppocr|ppyolo").empty()) return {};
+  return {0.88, fmt::format("`{}`, where the log says that it failed", told)};
+}
+
 bool converts_sound(const CaseView& view) {
   constexpr std::string_view kOthers =
       "whisper|transcrib|文字起こし|语音识别|asr$|funasr|demucs|spleeter|uvr5|musicgen|wav2vec|hubert for|conformer|"
@@ -272,6 +278,18 @@ constexpr Situation kSituations[] = {
       {"input-size", "images of few sizes: padded, or with det_limit_side_len=960, so that few shapes are kept"},
       {"find-sample", "restart the process after some hundred images: what it kept goes with it"}},
      growing_recognition},
+    {"evaluation_of_paddle",
+     "an evaluation takes whole images, at sizes that the training's crops do not have, beside what the training holds",
+     by_paddle,
+     {},
+     {{"input-size",
+       "windows instead of whole images: test_config: is_slide: true, crop_size, stride (PaddleSeg); a smaller side in "
+       "the evaluation's transforms (PaddleOCR: limit_side_len)"},
+      {"eval-batch",
+       "the evaluation apart from the training: without --do_eval (eval_batch_step out of reach), then the checkpoints "
+       "by the program's own tool; a batch size of 1 there"},
+      {"own-allocator", "export FLAGS_allocator_strategy=auto_growth, FLAGS_fraction_of_gpu_memory_to_use=0.5"}},
+     evaluated_by_paddle},
     {"device_of_paddle",
      "Paddle takes a share of the device at its start, and batch and input size decide above it",
      by_paddle,

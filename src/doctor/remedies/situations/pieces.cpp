@@ -14,7 +14,9 @@ using enum Sign::In;
 // Pipelines whose decoder takes a number of frames at once.
 constexpr std::string_view kChunked =
     "stable video diffusion|stable-video-diffusion|stablevideodiffusion|stable_video|decode_chunk|svd_xt|svd-xt|"
-    "svd model|svd_|animatediff|i2vgen|videocrafter|dynamicrafter|modelscope text|text-to-video-ms|zeroscope";
+    "svd model|svd vram|svd requires|svd "
+    "on|generative-models|svd_|animatediff|i2vgen|videocrafter|dynamicrafter|modelscope "
+    "text|text-to-video-ms|zeroscope";
 constexpr std::string_view kCards = "video card|video memory|video ram|videocard|video graphics";
 constexpr std::string_view kVideos = "video|mp4|avi$|mkv|footage|movie|frames of|视频|動画|影片";
 std::string_view video_word(const CaseView& view) {
@@ -44,7 +46,9 @@ bool video_of_a_pipeline(const CaseView& view) {
 
 // A script that takes features of files by a trained network.
 constexpr std::string_view kTakesFeatures =
-    "extract feature|extracting feature|extract the feature|extract embedding|extracting embedding|extract the "
+    "extract feature|extracting feature|extract the feature|get the embedding|get embeddings "
+    "of|get_embedding()|embeddings.embed(|transformerdocumentembeddings|transformerwordembeddings|extract "
+    "embedding|extracting embedding|extract the "
     "embedding|extract image feature|extract visual feature|extract video feature|extract audio feature|extract "
     "features|feature extraction|features extraction|extract_feature|extracting_|extract_embed|提取特征|特征提取|"
     "特徴抽出|特徴量抽出";

@@ -241,6 +241,8 @@ constexpr Situation kSituations[] = {
      {},
      {{"detach-history",
        "total += loss.item(); hidden = hidden.detach(); lists of .detach().cpu(); no retain_graph=True"},
+      {"other-version",
+       "another release of PyTorch or of the library, if nothing is kept: some of them leaked from step to step"},
       {"find-sample",
        "or longer samples came: start with the longest one, leave out or cut what is far longer than the rest"},
       {"measure"}},

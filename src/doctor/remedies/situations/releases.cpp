@@ -46,8 +46,12 @@ Evidence came_with_a_release(const CaseView& view) {
   constexpr std::string_view kReleases =
       "was upgraded to|were upgraded to|i upgraded to|upgrading to|upgraded from|after upgrading|after the "
       "upgrade|after updating|after an update|after the update|since upgrading|since the update|since the "
-      "upgrade|since version|since release|since v0|since v1|since v2|since v3|since v4|升级到|升级后|更新后|"
-      "アップデート後";
+      "upgrade|since version|since release|since v0|since v1|since v2|since v3|since v4|recent update|latest update|"
+      "newest update|since recent|recent commit|latest commit|older version works|older version does|previous version "
+      "works|previous version does|old version works|old version does|only versions up to|caused by the version|caused "
+      "by the transformers version|caused by the pytorch version|caused by the torch version|caused by the new "
+      "version|works with the old version|versions up to|升级到|升级后|"
+      "更新后|更新之后|更新以后|升级之后|升级以后|アップデート後";
   // A weaker sign: somebody only says what is used.
   constexpr std::string_view kNewest =
       "with the latest version|with the newest version|with the latest release|with the new "

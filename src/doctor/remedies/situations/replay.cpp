@@ -16,7 +16,8 @@ bool any_on_device(const CaseView& view) {
 
 constexpr std::string_view kReplays =
     "replay buffer|replay memory|replay_buffer|replaybuffer|replaymemory|replay_memory|replay_size|replay size|"
-    "experience replay|经验回放|回放池|リプレイバッファ|リプレイメモリ";
+    "experience replay|deep q learning|deep q-learning|dueling deep q|deep q network|deep "
+    "q-network|经验回放|回放池|リプレイバッファ|リプレイメモリ";
 
 // An algorithm that stores observations, by its name, beside an environment that gives them.
 Evidence learns_from_what_it_stored(const CaseView& view) {

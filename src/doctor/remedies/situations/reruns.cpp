@@ -1,6 +1,7 @@
 // What an earlier run, model or request left on the device, and devices that are filled unequally.
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
+#include "doctor/remedies/told_growth.h"
 
 namespace headroom::doctor {
 namespace {
@@ -28,16 +29,22 @@ constexpr std::string_view kRunAgain =
     "2回目の実行|二回目";
 constexpr std::string_view kOneAfterAnother =
     "optuna|hyperparameter search|hyperparameter tuning|grid search|gridsearch|wandb sweep|ray tune|k-fold|kfold|"
-    "k fold|-fold cross|second fold|next fold|each fold|cross validation|cross-validation|several models|many models|"
+    "k fold|passing experiment|each experiment|every experiment|each trial|every trial|every fit|each fit|-fold "
+    "cross|second fold|next fold|each fold|cross validation|cross-validation|several models|many models|"
     "next model|second model|one model after|models in a loop|models one by one|交叉验证|五折|十折|第二折|超参搜索|"
     "网格搜索|多个模型|下一个模型|交差検証|ハイパーパラメータ探索|複数のモデル";
 constexpr std::string_view kOfTheDead =
     "no running processes|no process found|no process is|no processes|without any process|zombie|still occupied|still "
-    "in use after|not released|not freed|"
-    "isn't freed|isn't released|is not free|not being released|not being freed|never released|never freed|"
-    "after ctrl|after i killed|after killing|after stopping|after the program exit|after it crashed|僵尸进程|没有进程|"
-    "没有释放|未释放|不释放|没释放|释放不了|无法释放|仍然占用|还被占用|一直被占用|被占用|解放されな|解放されず|"
-    "残ったまま|占有されたまま";
+    "in use after|after ctrl|after i killed|after killing|after stopping|after the program exit|after it crashed|"
+    "僵尸进程|没有进程|仍然占用|还被占用|一直被占用|被占用|残ったまま|占有されたまま";
+// Memory that is not given back: by a program that has ended, else by one that runs on and keeps it.
+constexpr std::string_view kNotGivenBack =
+    "not released|not freed|isn't freed|isn't released|is not free|not being released|not being freed|never released|"
+    "never freed|没有释放|未释放|不释放|没释放|释放不了|无法释放|解放されな|解放されず";
+constexpr std::string_view kEnded =
+    "exit|kill|ctrl|crash|stopped|stopping|stop the|interrupt|finish|ended|closed|closing|terminat|quit|process "
+    "is|退出|"
+    "结束|关闭|停止|停掉|中断|终止|杀|终了|終了|止め";
 constexpr std::string_view kSharedMachine =
     "labmate|uses the same gpu|sharing the gpu|share the gpu|same time on one gpu|same time on the same gpu|another "
     "job|"
@@ -61,6 +68,16 @@ constexpr std::string_view kGrowing =
     "increas|grow|rise|accumulat|leak|piles up|until|不断|越来越|一直增|一直涨|逐渐|增长|增加|上涨|累积|累计|最后|増え|"
     "増加|徐々に|リーク";
 
+// A sentence that says that memory is not given back after an end.
+Evidence left_by_a_run_that_ended(const CaseView& view) {
+  std::string_view kept;
+  each_sentence(beginning(view), [&](std::string_view sentence) {
+    if (!any_word(sentence, kEnded).empty()) kept = any_word(sentence, kNotGivenBack);
+    return !kept.empty();
+  });
+  return kept.empty() ? Evidence{} : Evidence{0.86, "`" + std::string(kept) + "` after an end, in the log"};
+}
+
 Evidence growing_by_request(const CaseView& view) {
   const std::string_view each = view.log_says(kEachRequest), grows = view.log_says(kGrowing);
   constexpr std::string_view kAlone =
@@ -68,6 +85,8 @@ Evidence growing_by_request(const CaseView& view) {
       "leak";
   if (each.empty() && !view.log_says(kAlone).empty())
     return {0.8, "`" + std::string(view.log_says(kAlone)) + "` in the log"};
+  if (const std::string_view told = told_growing(view.incident().log_text); each.empty() && !told.empty())
+    return {0.8, "`" + std::string(told) + "` in the log"};
   if (each.empty() || grows.empty()) return {};
   return {0.86, "`" + std::string(each) + "` and `" + std::string(grows) + "` in the log"};
 }
@@ -130,10 +149,17 @@ constexpr Situation kSituations[] = {
     {"held_by_a_dead_run",
      "a process that nvidia-smi does not list, or an earlier run of yours, still holds the device",
      of_an_earlier_run,
-     {{log, 0.86, kOfTheDead}, {log, 0.8, kSharedMachine}},
+     {{log, 0.86, kOfTheDead}},
      {{"end-other-processes",
        "fuser -v /dev/nvidia*, ps aux | grep python: end what is left of earlier runs (kill -9 PID), or another GPU: "
-       "CUDA_VISIBLE_DEVICES=1"}}},
+       "CUDA_VISIBLE_DEVICES=1"}},
+     left_by_a_run_that_ended},
+    {"shared_machine",
+     "the machine is shared: programs of others hold a part of the device",
+     of_an_earlier_run,
+     {{log, 0.8, kSharedMachine}},
+     {{"end-other-processes",
+       "another GPU: nvidia-smi shows which is free (CUDA_VISIBLE_DEVICES=1), or wait until the others are done"}}},
     {"data_parallel",
      "nn.DataParallel gathers outputs and sums gradients on the first GPU",
      data_parallel,

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "doctor/remedies/figures.h"
+#include "doctor/remedies/model_words.h"
 #include "doctor/remedies/posted_numbers.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
@@ -37,6 +38,22 @@ Evidence failed_beside_the_cache(const CaseView& view) {
   if (message->framework.starts_with("pytorch"))
     return {0.72, words ? "nothing is said of the cache" : "the message is PyTorch's, and not of the cache"};
   return {};
+}
+
+// Several devices in the words, and no option that divides the model over them.
+Evidence several_devices_and_one_in_use(const CaseView& view) {
+  constexpr std::string_view kDivides = "tensor-parallel|tensor_parallel|-tp$|--tp |tp_size|tp=|pipeline-parallel|ray$";
+  const int64_t devices = devices_in_words(view.incident().log_text);
+  if (devices < 2 || view.says(kDivides) || !view.story().at(ToldStage::evaluation).empty()) return {};
+  return {0.8, fmt::format("{} devices in the log, and no option that divides the model", devices)};
+}
+
+Evidence scores_of_patches(const CaseView& view) {
+  constexpr std::string_view kSees =
+      "limit-mm-per-prompt|limit_mm_per_prompt|-vl-|-vl$|vision|multimodal|multi-modal|llava|internvl|pixtral|siglip";
+  const std::string_view sees = view.log_says(kSees);
+  if (sees.empty() || !asks_beyond_the_device(view)) return {};
+  return {0.94, fmt::format("one request of {}, and `{}` in the log", figure(*view.figures().requested), sees)};
 }
 
 // "Load weight end. ... avail mem=1.34 GB, mem usage=21.5 GB": what is left for everything else.
@@ -166,6 +183,16 @@ constexpr Situation kSituations[] = {
       {"max-sequences"},
       {"gpu-memory-utilization"},
       {"max-model-len"}}},
+    {"scores_of_a_vision_encoder",
+     "one request is beyond the device: the vision encoder's attention makes the scores of all its patches at once, as "
+     "it does where no kernel for it is installed",
+     serving_on_device,
+     {},
+     {{"flash-attention", "pip install flash-attn (or xformers): attention without a matrix of scores"},
+      {"fewer-images",
+       "fewer or smaller images: --limit-mm-per-prompt '{\"image\": 4}', max_pixels in --mm-processor-kwargs"},
+      {"max-sequences"}},
+     scores_of_patches},
     {"video_profiling",
      "at its start the server profiles one video of the largest size that the model takes, whatever will be asked",
      vllm_on_device,
@@ -254,6 +281,12 @@ constexpr Situation kSituations[] = {
      {{log, 0.9, "leave no gpu memory|leaves no gpu memory|leave no memory for"}},
      {{"tensor-parallel"}, {"quantized-model"}, {"gpu-memory-utilization"}},
      little_left_for_the_pool},
+    {"one_of_several_devices",
+     "the post speaks of several devices, and nothing in it divides the model: it lies on one of them whole",
+     vllm_on_device,
+     {},
+     {{"tensor-parallel"}, {"gpu-memory-utilization"}, {"max-model-len"}},
+     several_devices_and_one_in_use},
     {"weights_do_not_fit",
      "the weights themselves find no room: context, requests and the cache do not matter yet",
      paged_server,

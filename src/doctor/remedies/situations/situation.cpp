@@ -351,15 +351,15 @@ void take(const CaseView& view, const Situation& situation, const Advice& advice
 std::vector<const Situation*> all_situations() {
   std::vector<const Situation*> all;
   for (const auto group :
-       {saving_situations,    reworking_situations,   rerun_situations,         chosen_device_situations,
-        chat_situations,      evaluation_situations,  input_situations,         program_situations,
-        loading_situations,   server_situations,      llama_cpp_situations,     host_situations,
-        device_situations,    diffusion_situations,   kohya_situations,         reinforcement_situations,
-        sharding_situations,  toolbox_situations,     other_program_situations, model_size_situations,
-        inferring_situations, frame_situations,       replay_situations,        gathered_situations,
-        release_situations,   comfyui_situations,     near_miss_situations,     one_image_situations,
-        long_row_situations,  several_gpu_situations, host_job_situations,      inner_engine_situations,
-        piece_situations})
+       {saving_situations,    reworking_situations,    rerun_situations,         chosen_device_situations,
+        chat_situations,      evaluation_situations,   input_situations,         program_situations,
+        loading_situations,   server_situations,       llama_cpp_situations,     host_situations,
+        device_situations,    diffusion_situations,    kohya_situations,         reinforcement_situations,
+        sharding_situations,  toolbox_situations,      other_program_situations, model_size_situations,
+        inferring_situations, frame_situations,        replay_situations,        gathered_situations,
+        release_situations,   comfyui_situations,      near_miss_situations,     one_image_situations,
+        long_row_situations,  several_gpu_situations,  host_job_situations,      inner_engine_situations,
+        piece_situations,     told_history_situations, read_whole_situations})
     for (const Situation& situation : group()) all.push_back(&situation);
   return all;
 }

@@ -93,6 +93,8 @@ std::span<const Situation> several_gpu_situations();
 std::span<const Situation> host_job_situations();
 std::span<const Situation> inner_engine_situations();
 std::span<const Situation> piece_situations();
+std::span<const Situation> told_history_situations();
+std::span<const Situation> read_whole_situations();
 std::vector<const Situation*> all_situations();
 
 struct Seen {
