@@ -85,6 +85,32 @@ TEST(ExpertLinear, EachRowMeetsItsExpert) {
   EXPECT_GT(ran, 10);
 }
 
+// Batch-invariant: a token has the same bits alone and among others, however many rows its experts get; as serving
+// wants it. With tiles, blocks and rows as they are stored.
+TEST(ExpertLinear, ATokenHasTheSameBitsAmongOthers) {
+  const Attrs attrs{{"batch_invariant", int64_t{1}}};
+  for_each_target([&](const std::string&) {
+    for (const Routing& routing : {spread_routing(61, 2, 5), skewed_routing(37, 2, 6), spread_routing(700, 1, 2)}) {
+      const int64_t ins = routing.tokens > 100 ? 1536 : 96, outs = 70, count = routing.tokens * routing.chosen;
+      const Tensor w = Tensor::random(DType::bf16, {routing.experts, outs, ins}, 2);
+      const Tensor x = Tensor::random(DType::bf16, {1, routing.tokens, routing.chosen, ins}, 1);
+      RunOptions options;
+      options.only = "rows";
+      if (!accepts("expert_linear", {x, w, routing.offsets}, attrs, options.only)) continue;
+      const RunResult together = run_op("expert_linear", {x, w, routing.offsets}, attrs, options);
+      for (int64_t row = 0; row<count; row += routing.tokens> 100 ? 97 : 5) {
+        Tensor one(DType::bf16, {1, 1, 1, ins}), offsets(DType::i32, {routing.experts + 1});
+        for (int64_t in = 0; in < ins; ++in) one.set(in, x.at(row * ins + in));
+        for (int64_t e = 0; e <= routing.experts; ++e)
+          offsets.set(e, e > routing.expert_of_row[static_cast<size_t>(row)] ? 1 : 0);
+        const RunResult alone = run_op("expert_linear", {one, w, offsets}, attrs, options);
+        for (int64_t out = 0; out < outs; ++out)
+          ASSERT_EQ(alone.outputs[0].at(out), together.outputs[0].at(row * outs + out)) << "row " << row << ", " << out;
+      }
+    }
+  });
+}
+
 TEST(ExpertLinear, InputGradient) {
   for_each_kernel("expert_linear_dx", [&](const Case& c, DType dtype, RunOptions options) {
     const Tensor dy = rows_of(dtype, c, c.outs, 3), addend = rows_of(dtype, c, c.ins, 4);

@@ -1,11 +1,24 @@
 // What the CPU kernels need as scratch.
 #include "ops/backend.h"
-#include "ops/moe_linear/products.h"
+#include "ops/linear/shape.h"
+#include "ops/moe_linear/arranged_rows.h"
 
 namespace headroom {
+namespace {
+
+// A batch-invariant product multiplies rows with the weight as it is stored, and packs nothing.
+int64_t arranged_scratch(const OpCall& call, const DeviceFacts& facts) {
+  const RowTypes types{call.inputs[ExpertInputs::rows].dtype, call.inputs[ExpertInputs::weight].dtype,
+                       call.outputs[0].dtype};
+  const ExpertShape shape = rows_shape(call);
+  return arranged_bytes(row_form(types, shape.ins, facts.capabilities), shape);
+}
+
+}  // namespace
 
 void register_moe_linear_cpu_scratch(ScratchRules& rules) {
   rules.add("expert_linear", [](const OpCall& call, const DeviceFacts& facts) {
+    if (is_batch_invariant(call.attrs)) return arranged_scratch(call, facts);
     return expert_scratch(expert_product(call, rows_shape(call).rows), facts);
   });
   rules.add("expert_linear_dx", [](const OpCall& call, const DeviceFacts& facts) {
