@@ -132,8 +132,9 @@ OrderedJson chat_messages(const JsonFields& fields) {
 
 // Removes the last message and returns its text, which the answer continues.
 std::string take_prefill(OrderedJson& messages) {
+  if (messages.size() < 2) return {};  // messages without content add none
   const OrderedJson& last = messages.back();
-  if (messages.size() < 2 || last["role"] != "assistant" || last.contains("tool_calls")) return {};
+  if (last["role"] != "assistant" || last.contains("tool_calls")) return {};
   std::string text = last["content"].get<std::string>();
   messages.erase(messages.size() - 1);
   return text;

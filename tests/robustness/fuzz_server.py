@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Sends damaged and hostile requests to a running server, and checks that it stays as it was.
 
-Usage: fuzz_server.py PROGRAM MODEL [--minutes 5] [--seed 1] [--clients 4] [--first K --count 1] [--memory 1GiB]
+Usage: fuzz_server.py [PROGRAM] [--model DIR] [--minutes 5] [--seed 1] [--clients 4] [--first K --count 1] [--memory 1GiB]
 Each request is one of the API's, changed at random: other types, extreme numbers, deep or wide values, long texts, bytes that
-are no UTF-8, cut or doubled bodies, unknown methods and paths, schemas and grammars that grow. Some clients leave before the
+are not UTF-8, cut or doubled bodies, unknown methods and paths, schemas and grammars that grow. Some clients leave before the
 answer. Request K of a seed is always the same, so that --first K --count 1 repeats it.
-A run fails when the server ends, answers 5xx other than 503, or with a body that is no JSON where it promises JSON; when a
+A run fails when the server ends, answers 5xx other than 503, or with a body that is not JSON where it promises JSON; when a
 greedy request between the others has another text than before them; or when the arena's bytes change. With a program built by
-`cmake --preset fuzz` each error of a sanitizer ends the server. Prints `N passed, N failed`. Standard library only.
+`cmake --preset fuzz` each error of a sanitizer ends the server. Prints `N passed, N failed`; exit 77 without PROGRAM's model,
+which is ../shared/data/stories260K unless told. Standard library only.
 """
 import argparse
 import copy
@@ -22,6 +23,8 @@ import time
 import urllib.parse
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data_files'))
+from data_files import SHARED  # noqa: E402
 from served import Server  # noqa: E402
 
 TEMPLATE = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}assistant:"
@@ -205,7 +208,8 @@ class Run:
             client.start()
         while any(client.is_alive() for client in clients):
             time.sleep(5)
-            state_of(self.server)
+            if self.server.process.poll() is not None:
+                self.fail(self.number, f'the server ended with {self.server.process.returncode}')
             with self.lock:
                 print(f'\r{self.number - self.options.first} requests, {dict(sorted(self.statuses.items()))}', end='', flush=True)
         print()
@@ -233,8 +237,8 @@ def with_template(model, folder):
 def main():
     sys.setrecursionlimit(20000)  # deep values
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('program')
-    parser.add_argument('model')
+    parser.add_argument('program', nargs='?', default=os.environ.get('HEADROOM'))
+    parser.add_argument('--model', default=str(SHARED / 'data' / 'stories260K'))
     parser.add_argument('--minutes', type=float, default=5)
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--clients', type=int, default=4)
@@ -242,20 +246,23 @@ def main():
     parser.add_argument('--count', type=int)
     parser.add_argument('--memory', default='1GiB')
     options = parser.parse_args()
+    if not options.program:
+        parser.error('no program: give its path, or HEADROOM in the environment')
+    if not os.path.isdir(options.model):
+        print(f'skipped: there is no {options.model}')
+        sys.exit(77)
     with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as folder:
         with Server(options.program, with_template(options.model, folder), home, '--memory', options.memory) as server:
             before = state_of(server)
             run = Run(server, options)
             run.pressed()
-            if not run.failed and server.process.poll() is not None:
-                run.failed.append(f'the server ended with {server.process.returncode}')
             if not run.failed and (after := state_of(server)) != before:
                 run.failed.append(f'the state changed: {before} -> {after}')
             log = server.stop()
     for why in run.failed:
         print('FAIL', why)
     if run.failed:
-        print(log[-4000:])
+        print(log[-20000:])
     print(f'{run.number - options.first - len(run.failed)} passed, {len(run.failed)} failed')
     sys.exit(bool(run.failed))
 

@@ -151,6 +151,7 @@ TEST(MessageRequests, WhatIsNotServedIsRefusedByItsName) {
   refused(R"("system":5)", "system");
   expect_refused(message, R"({"messages":[{"role":"user","content":"a"}]})", "max_tokens");
   expect_refused(message, R"({"max_tokens":4,"messages":[]})", "messages");
+  expect_refused(message, R"({"max_tokens":4,"messages":[{"role":"user","content":[]}]})", "messages");
   expect_refused(message, R"({"max_tokens":4,"messages":[{"role":"system","content":"a"}]})", "messages[0].role");
   expect_refused(message, R"({"max_tokens":4,"messages":[{"role":"user","content":[{"type":"image"}]}]})",
                  "messages[0].content[0].type");
