@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -24,6 +25,8 @@ struct SamplingOptions {
   std::vector<std::pair<int32_t, float>> logit_bias{};  // (id, what is added to its logit)
 };
 
+class LargestFirst;
+
 // Deterministic by seed: the random number of position `n` depends only on (seed, n) (counter_uniform), and the token
 // only on that number and the logits, whatever the threads. Holds an index and a weight per vocabulary entry; no heap
 // call after construction. NaN logits are never sampled. Applies temperature, min_p, top_k and top_p; TokenDrawer
@@ -44,12 +47,20 @@ class Sampler {
   int32_t first_of_largest(std::span<const float> logits);
   void weigh(const SamplingOptions& options, std::span<const float> logits, float top);
   int32_t draw_any(double uniform, int32_t otherwise) const;
-  int32_t draw_of_largest(const SamplingOptions& options, std::span<const float> logits, double uniform);
+  template <typename Fits>
+  size_t collect(const Fits& fits);
+  float least_of_top_k(size_t top_k, std::span<const float> logits);
+  int32_t draw_of_top_k(const SamplingOptions& options, std::span<const float> logits, float top, double uniform);
+  int32_t draw_of_top_p(const SamplingOptions& options, std::span<const float> logits, double uniform);
+  std::optional<int32_t> draw_of_ordered(LargestFirst& largest, size_t most, double mass, double uniform,
+                                         bool or_more = false) const;
 
   SamplingOptions options_;
-  std::vector<int32_t> order_;   // by logit, as far as needed
+  std::vector<int32_t> order_;   // ids that may be drawn, by logit as far as needed
   std::vector<double> weights_;  // exp((logit - top) / temperature), by id; 0 below min_p
   std::vector<double> sums_;     // of the weights of each chunk of ids
+  std::vector<int32_t> found_;   // ids of each chunk in order_
+  std::vector<float> maxima_;    // the largest logit of each block of ids
 };
 
 // A uniform number in [0, 1) from a counter.

@@ -102,18 +102,22 @@ int32_t plain_pick(const std::vector<float>& logits, const SamplingOptions& opti
   return order.back();
 }
 
+// Flat logits, and peaked ones, of which a few ids have nearly all of the sum.
 TEST(Sampler, PicksAsSortingEverythingDoes) {
-  std::vector<float> logits(7000);
-  for (size_t id = 0; id < logits.size(); ++id) logits[id] = static_cast<float>(8 * counter_uniform(11, id));
-  // Ties, of which no fraction is a whole number below.
-  for (size_t id = 0; id < logits.size(); id += 3) logits[id] = std::round(logits[id]);
-  for (const double top_p : {0.011, 0.31, 0.91, 0.999, 1.0})
-    for (const int64_t top_k : {0, 2, 50, 900, 7000}) {
-      const SamplingOptions options{0.7, top_p, top_k, 4};
-      Sampler sampler(options, 7000);
-      for (int64_t position = 0; position < 8; ++position)
-        EXPECT_EQ(sampler.pick(logits, position), plain_pick(logits, options, position)) << top_p << ' ' << top_k;
-    }
+  for (const double spread : {8.0, 60.0}) {
+    std::vector<float> logits(7000);
+    for (size_t id = 0; id < logits.size(); ++id) logits[id] = static_cast<float>(spread * counter_uniform(11, id));
+    // Ties, of which no fraction is a whole number below.
+    for (size_t id = 0; id < logits.size(); id += 3) logits[id] = std::round(logits[id]);
+    for (const double top_p : {0.011, 0.31, 0.91, 0.999, 1.0})
+      for (const int64_t top_k : {0, 2, 50, 900, 7000}) {
+        const SamplingOptions options{0.7, top_p, top_k, 4};
+        Sampler sampler(options, 7000);
+        for (int64_t position = 0; position < 8; ++position)
+          EXPECT_EQ(sampler.pick(logits, position), plain_pick(logits, options, position))
+              << spread << ' ' << top_p << ' ' << top_k;
+      }
+  }
 }
 
 TEST(Sampler, NeverDrawsWhatIsNoNumber) {
