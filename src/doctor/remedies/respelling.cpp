@@ -98,8 +98,6 @@ void name_the_inputs(const CaseView& view, Findings& findings) {
   constexpr std::string_view kPoints =
       "point cloud|pointcloud|point-cloud|superpoint|lidar|pointnet|point_cloud|pointtransformer|point "
       "transformer|pointconv|点云|点群";
-  constexpr std::string_view kCards = "video card|video memory|video ram|videocard|video graphics";
-  constexpr std::string_view kVideos = "video|mp4|avi$|fps$|footage|视频|動画";
   const bool points = !any_word(view.incident().log_text, kPoints).empty();
   constexpr std::string_view kAnyInput = "a smaller input: image size, length, a video in chunks";
   const bool texts = names_texts(view) && !speaks_of_images(view);
@@ -112,7 +110,7 @@ void name_the_inputs(const CaseView& view, Findings& findings) {
     if (points) {
       replace_set(remedy, "fewer points: half of them, larger voxels, or a smaller crop of the scene");
       remedy.effect = "smaller scenes: less detail is seen";
-    } else if (!any_word(without_words(view.incident().log_text, kCards), kVideos).empty()) {
+    } else if (!video_word(view).empty()) {
       replace_set(remedy, "fewer frames at once: shorter clips, every second frame; then a lower resolution, or crops");
       remedy.effect = "shorter or smaller clips: less is seen at once";
     } else if (images_alone(view)) {

@@ -185,10 +185,7 @@ std::string_view rises_by_itself(std::string_view sentence) {
 std::string_view kept_over_inputs(std::string_view sentence) {
   constexpr std::string_view kInputs =
       "pages|images|files|videos|many|batches|each|every|loop|after processing|大批量|批量|多张|每次|每个|循环|枚";
-  constexpr std::string_view kKept =
-      "not released|not freed|isn't freed|isn't released|not being released|not being freed|never released|never "
-      "freed|没有释放|未释放|不释放|没释放|解放されな|解放されず";
-  return any_word(sentence, kInputs).empty() ? std::string_view() : any_word(sentence, kKept);
+  return any_word(sentence, kInputs).empty() ? std::string_view() : any_word(sentence, kNotGivenBack);
 }
 
 // The word of a list of growth; else the one that says that a rise has no end, or goes on by itself.

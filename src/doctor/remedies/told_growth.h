@@ -7,6 +7,11 @@ namespace headroom::doctor {
 
 // `log` is in lower case.
 
+// Words for memory that is not given back.
+inline constexpr std::string_view kNotGivenBack =
+    "not released|not freed|isn't freed|isn't released|is not free|not being released|not being freed|never released|"
+    "never freed|没有释放|未释放|不释放|没释放|释放不了|无法释放|解放されな|解放されず";
+
 // The words that say that it failed after whole epochs, or after steps, that went well ("after 5-8 epochs", "when the
 // epoch goes to 60"). Empty where none do, and where their sentence says that the memory no longer grows.
 std::string_view told_after_epochs(std::string_view log);

@@ -96,6 +96,12 @@ bool speaks_of_images(const CaseView& view) {
          !any_word(view.incident().setup_text, kImages).empty();
 }
 
+std::string_view video_word(const CaseView& view) {
+  constexpr std::string_view kCards = "video card|video memory|video ram|videocard|video graphics";
+  constexpr std::string_view kVideos = "video|mp4|avi$|mkv|fps$|footage|movie|frames of|视频|動画|影片";
+  return any_word(without_words(view.incident().log_text, kCards), kVideos);
+}
+
 bool images_alone(const CaseView& view) {
   return speaks_of_images(view) && !speaks_of_texts(view) && speech_word(view.incident().log_text).empty();
 }

@@ -32,6 +32,8 @@ bool speaks_of_diffusion(const CaseView& view);
 // The log or the configuration shows images, volumes or videos; images_alone: and neither texts nor recordings.
 bool speaks_of_images(const CaseView& view);
 bool images_alone(const CaseView& view);
+// The word that shows that the inputs are videos; empty where none does.
+std::string_view video_word(const CaseView& view);
 // The share of the one device of a server that its weights take; absent where either size is unknown.
 std::optional<double> share_of_weights(const CaseView& view);
 // How many devices of a server, a power of two, its weights need; absent where either size is unknown.

@@ -17,11 +17,6 @@ constexpr std::string_view kChunked =
     "svd model|svd vram|svd requires|svd "
     "on|generative-models|svd_|animatediff|i2vgen|videocrafter|dynamicrafter|modelscope "
     "text|text-to-video-ms|zeroscope";
-constexpr std::string_view kCards = "video card|video memory|video ram|videocard|video graphics";
-constexpr std::string_view kVideos = "video|mp4|avi$|mkv|footage|movie|frames of|视频|動画|影片";
-std::string_view video_word(const CaseView& view) {
-  return any_word(without_words(view.incident().log_text, kCards), kVideos);
-}
 bool of_a_video(const CaseView& view) {
   constexpr std::string_view kOthers =
       "train$|training|trains|epoch|finetun|fine-tun|backward|optimizer|训练|微调|学習|comfy|subtitle|whisper|transcri|"

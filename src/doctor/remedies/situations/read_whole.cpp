@@ -20,11 +20,9 @@ bool reads_a_video(const CaseView& view) {
   return host_ran_out(view) && !view.has_job() && any_word(log, kTrains).empty() && any_word(log, kOthers).empty();
 }
 Evidence a_video_on_the_host(const CaseView& view) {
-  constexpr std::string_view kCards = "video card|video memory|video ram|videocard|video:memory";
-  constexpr std::string_view kVideos =
-      "my own video|a video|the video|video file|videos|mp4|avi$|mkv|number of frames|frames to|all frames|all the "
-      "frames|optical flow|视频|動画";
-  const std::string_view video = any_word(without_words(view.incident().log_text, kCards), kVideos);
+  constexpr std::string_view kFrames = "number of frames|all frames|all the frames|optical flow";
+  const std::string_view named = video_word(view);
+  const std::string_view video = named.empty() ? any_word(view.incident().log_text, kFrames) : named;
   return video.empty() ? Evidence{} : Evidence{0.86, fmt::format("`{}` in the log", video)};
 }
 

@@ -37,10 +37,7 @@ constexpr std::string_view kOfTheDead =
     "no running processes|no process found|no process is|no processes|without any process|zombie|still occupied|still "
     "in use after|after ctrl|after i killed|after killing|after stopping|after the program exit|after it crashed|"
     "僵尸进程|没有进程|仍然占用|还被占用|一直被占用|被占用|残ったまま|占有されたまま";
-// Memory that is not given back: by a program that has ended, else by one that runs on and keeps it.
-constexpr std::string_view kNotGivenBack =
-    "not released|not freed|isn't freed|isn't released|is not free|not being released|not being freed|never released|"
-    "never freed|没有释放|未释放|不释放|没释放|释放不了|无法释放|解放されな|解放されず";
+// Memory that is not given back is a dead run's beside one of these, else that of a program that keeps it.
 constexpr std::string_view kEnded =
     "exit|kill|ctrl|crash|stopped|stopping|stop the|interrupt|finish|ended|closed|closing|terminat|quit|process "
     "is|退出|"
