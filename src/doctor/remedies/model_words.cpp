@@ -29,8 +29,8 @@ size_t begin_of_number(const std::string& text, size_t end) {
 // The same without an 'x'.
 size_t begin_of_amount(const std::string& text, size_t end) {
   const size_t begin = begin_of_number(text, end);
-  const size_t times = end == 0 ? std::string::npos : text.rfind('x', end - 1);
-  return times == std::string::npos || times < begin ? begin : times + 1;
+  const size_t times = std::string_view(text).substr(begin, end - begin).rfind('x');
+  return times == std::string_view::npos ? begin : begin + times + 1;
 }
 
 // "7", "1.5", "8x7". About a sixth of a model is shared by its experts.

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "base/find_text.h"
+#include "doctor/remedies/model_words.h"
+#include "doctor/remedies/told_growth.h"
 
 namespace headroom::doctor {
 namespace {
@@ -392,7 +394,7 @@ std::string_view told_killed(std::string_view text) {
 
 ToldTask told_task(std::string_view log) { return task_of(log, failing_sentences(log)); }
 
-Story read_story(std::string_view log) {
+Story read_story(const std::string& log) {
   constexpr size_t kEach = size_t{16} << 10;
   std::string read(log.substr(0, kEach));
   if (log.size() > kEach) read += log.substr(std::max(kEach, log.size() - std::min(log.size(), kEach)));
@@ -400,6 +402,8 @@ Story read_story(std::string_view log) {
   Story story;
   for (size_t i = 0; i < Story::kStages; ++i) story.stages[i] = stage_of_log(read, failing, static_cast<ToldStage>(i));
   story.task = task_of(read, failing);
+  story.growing = told_growing(log);
+  story.several_devices = several_devices_in_words(log);
   return story;
 }
 

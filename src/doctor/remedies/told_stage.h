@@ -60,9 +60,11 @@ struct Story {
   static constexpr size_t kStages = 10;
   std::array<std::string_view, kStages> stages;  // told_stage() of each
   ToldTask task = ToldTask::unknown;
+  std::string_view growing;      // told_growing() of the whole log
+  bool several_devices = false;  // several_devices_in_words() of it
   std::string_view at(ToldStage stage) const { return stages[static_cast<size_t>(stage)]; }
 };
-Story read_story(std::string_view log);
+Story read_story(const std::string& log);
 
 // Implementation of the templates.
 namespace told {

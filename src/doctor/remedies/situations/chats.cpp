@@ -52,7 +52,7 @@ Evidence spread_over_devices(const CaseView& view) {
   const std::string_view word = view.log_says(kOneDevice);
   if (!view.log_says("device_map").empty()) return {};
   if (!word.empty()) return {0.84, "`" + std::string(word) + "` in the log"};
-  if (!several_devices_in_words(view.incident().log_text)) return {};
+  if (!view.story().several_devices) return {};
   if (!speaks_of_texts(view) && shows_images_or_batches(view)) return {};
   return {0.75, "the log speaks of several devices"};
 }

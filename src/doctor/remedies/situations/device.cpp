@@ -55,7 +55,7 @@ Evidence jax_beside_tensorflow(const CaseView& view) {
   return {0.93, fmt::format("`{}` and `{}` in the log", jax, tensorflow)};
 }
 Evidence grows_under_tensorflow(const CaseView& view) {
-  const std::string_view told = told_growing(view.incident().log_text);
+  const std::string_view told = view.story().growing;
   return told.empty() ? Evidence{} : Evidence{0.87, fmt::format("`{}` in the log", told)};
 }
 // Beside memory that grows; a list of packages shows nothing.

@@ -100,7 +100,7 @@ Evidence in_the_stage(const CaseView& view) {
 // What grows there is what is kept of each batch, not what a pass takes.
 Evidence grows_in_the_evaluation(const CaseView& view) {
   if (told_evaluation(view).weight == 0 && !view.phase("eval")) return {};
-  const std::string_view grows = told_growing(view.incident().log_text);
+  const std::string_view grows = view.story().growing;
   if (grows.empty()) return {};
   return {0.94, fmt::format("`{}` in the log, of the evaluation", grows)};
 }

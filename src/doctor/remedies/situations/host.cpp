@@ -77,7 +77,7 @@ Evidence arrays_of_the_program(const CaseView& view) {
 // By the figures of the log, or by its words.
 Evidence grows_on_the_host(const CaseView& view) {
   if (view.incident().growth.kind == GrowthKind::leak) return {0.87, "the memory in the log rises from step to step"};
-  const std::string_view told = told_growing(view.incident().log_text);
+  const std::string_view told = view.story().growing;
   return told.empty() ? Evidence{} : Evidence{0.87, fmt::format("`{}` in the log", told)};
 }
 Evidence grows_with_the_validation(const CaseView& view) {

@@ -53,7 +53,7 @@ Evidence after_some_steps(const CaseView& view) {
 Evidence after_some_time(const CaseView& view) {
   if (const Evidence steps = after_some_steps(view); steps.weight > 0) return steps;
   const std::string& log = view.incident().log_text;
-  std::string_view told = told_growing(log);
+  std::string_view told = view.story().growing;
   if (told.empty()) told = told_after_epochs(log);
   if (told.empty()) told = any_word(beginning(view), "几个小时|一段时间|a few hours|some hours|several hours|数時間");
   return told.empty() ? Evidence{} : Evidence{0.8, fmt::format("`{}` in the log", told)};

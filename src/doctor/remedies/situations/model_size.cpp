@@ -25,7 +25,7 @@ bool alone(const CaseView& view) {
   constexpr std::string_view kShared = "tensor_parallel|tensor parallel|device_map|pipeline_parallel|pipeline-parallel";
   if (!on_device(view) || view.sharded() || view.gpus() > 1 || !view.reinforcement_library().empty()) return false;
   if (speaks_of_diffusion(view) || !view.log_says(kShared).empty()) return false;
-  return !several_devices_in_words(view.incident().log_text) && posted_shards(view.incident().log_text) <= 1 &&
+  return !view.story().several_devices && posted_shards(view.incident().log_text) <= 1 &&
          posted_shards(view.incident().setup_text) <= 1;
 }
 bool names_ollama(const CaseView& view) { return view.says("ollama"); }
@@ -47,7 +47,7 @@ bool predicting_on_several(const CaseView& view) {
          !speaks_of_diffusion(view) && !speaks_of_training(view) && view.story().task != ToldTask::training &&
          view.log_says("train|finetun|fine-tun|deepspeed|fsdp|微调|训练").empty() &&
          view.story().at(ToldStage::quantising).empty() && view.story().at(ToldStage::converting).empty() &&
-         view.story().at(ToldStage::merging).empty() && several_devices_in_words(view.incident().log_text);
+         view.story().at(ToldStage::merging).empty() && view.story().several_devices;
 }
 bool serving_alone(const CaseView& view) {
   const Job& job = view.job();
@@ -72,10 +72,9 @@ int64_t shards_in_use(const CaseView& view) {
                    view.job().parallel.tensor.value_or(1) * view.job().parallel.pipeline.value_or(1)});
 }
 bool serving_on_one_of_several(const CaseView& view) {
-  const std::string& log = view.incident().log_text;
   if (!view.serving() || !on_device(view) || view.job().system == System::llama_server) return false;
   if (!view.reinforcement_library().empty() || speaks_of_diffusion(view)) return false;
-  return (view.gpus() > 1 || several_devices_in_words(log)) && shards_in_use(view) == 1;
+  return (view.gpus() > 1 || view.story().several_devices) && shards_in_use(view) == 1;
 }
 
 std::optional<double> device_bytes(const CaseView& view) {

@@ -95,7 +95,7 @@ bool of_pytorch_on_the_host(const CaseView& view) {
 }
 
 Evidence growing_by_the_post(const CaseView& view) {
-  const std::string_view told = told_growing(view.incident().log_text);
+  const std::string_view told = view.story().growing;
   if (told.empty() || view.incident().growth.kind == GrowthKind::leak) return {};
   return {0.76, fmt::format("`{}` in the log", told)};
 }
@@ -117,7 +117,7 @@ Evidence after_epochs(const CaseView& view) {
 }
 Evidence after_first_steps(const CaseView& view) {
   const std::string_view told = told_after_epochs(view.incident().log_text);
-  if (told.empty() || !only_first_steps(told) || !told_growing(view.incident().log_text).empty()) return {};
+  if (told.empty() || !only_first_steps(told) || !view.story().growing.empty()) return {};
   return {0.78, fmt::format("`{}` in the log", told)};
 }
 // Detectors train on images of many sizes unless told otherwise; toolboxes with own situations are left to those.
@@ -127,7 +127,7 @@ Evidence detector_that_grows(const CaseView& view) {
       "multi-scale|multiscale|coco$|object detect";
   constexpr std::string_view kOthers = "mmdet|yolo|detectron|caption|segmentation fault";
   const std::string& log = view.incident().log_text;
-  const std::string_view word = any_word(log, kDetectors), grows = told_growing(log);
+  const std::string_view word = any_word(log, kDetectors), grows = view.story().growing;
   if (word.empty() || grows.empty() || !any_word(log, kOthers).empty() || speaks_of_prediction(view)) return {};
   return {0.9, fmt::format("`{}` and `{}` in the log", word, grows)};
 }

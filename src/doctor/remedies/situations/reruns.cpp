@@ -82,7 +82,7 @@ Evidence growing_by_request(const CaseView& view) {
       "leak";
   if (each.empty() && !view.log_says(kAlone).empty())
     return {0.8, "`" + std::string(view.log_says(kAlone)) + "` in the log"};
-  if (const std::string_view told = told_growing(view.incident().log_text); each.empty() && !told.empty())
+  if (const std::string_view told = view.story().growing; each.empty() && !told.empty())
     return {0.8, "`" + std::string(told) + "` in the log"};
   if (each.empty() || grows.empty()) return {};
   return {0.86, "`" + std::string(each) + "` and `" + std::string(grows) + "` in the log"};

@@ -17,9 +17,7 @@ bool of_all_weights(const CaseView& view) {
   return training_on_device(view) && !view.lora() && !view.quantized_base() && view.log_says(kAdapters).empty() &&
          view.reinforcement_library().empty() && !speaks_of_diffusion(view) && !told_beside_the_steps(view);
 }
-bool on_several(const CaseView& view) {
-  return view.gpus() > 1 || view.fsdp() || several_devices_in_words(view.incident().log_text);
-}
+bool on_several(const CaseView& view) { return view.gpus() > 1 || view.fsdp() || view.story().several_devices; }
 bool one_row(const CaseView& view) {
   return view.job().batch.micro.value_or(0) == 1 || smallest_batch_failed(view.incident().log_text);
 }

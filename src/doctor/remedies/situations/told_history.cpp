@@ -44,7 +44,7 @@ Evidence kept_from_run_to_run(const CaseView& view) {
       "gridsearch|hyperparameter search|hyper-parameter search|optuna|cross validation|cross-validation|k-fold|"
       "every time i train|each time i train|每次实验|交叉验证|每一折|每折|交差検証";
   const std::string& log = view.incident().log_text;
-  const std::string_view runs = any_word(log, kRuns), grows = told_growing(log);
+  const std::string_view runs = any_word(log, kRuns), grows = view.story().growing;
   if (runs.empty() || grows.empty()) return {};
   return {0.9, fmt::format("`{}` and `{}` in the post", grows, runs)};
 }
