@@ -239,6 +239,7 @@ bool lower_setting(const LoweredSetting& setting, std::string_view post, std::st
 // The same for "(512 x 512)".
 bool lower_sides(std::string_view post, std::string& text) {
   constexpr int64_t kLeastSide = 64;
+  if (!next_sides(text, 0)) return true;
   const std::optional<int64_t> has = posted_side(post);
   if (!has) return true;
   for (std::optional<Sides> sides = next_sides(text, 0); sides; sides = next_sides(text, sides->end)) {

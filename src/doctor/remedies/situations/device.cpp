@@ -65,8 +65,8 @@ Evidence metrics_that_grow(const CaseView& view) {
   constexpr std::string_view kMetrics =
       "torchmetric|metriccollection|pytorch_lightning.metrics|pl.metrics|lightning.metrics";
   const std::string log = without_words(view.incident().log_text, kPackages);
-  const std::string_view metric = any_word(log, kMetrics), grows = told_growing(log);
-  if (metric.empty() || (grows.empty() && told_after_epochs(log).empty())) return {};
+  const std::string_view metric = any_word(log, kMetrics);
+  if (metric.empty() || (told_growing(log).empty() && told_after_epochs(log).empty())) return {};
   return {0.93, "memory that grows, and `" + std::string(metric) + "` in the log"};
 }
 bool disguised(const CaseView& view) {
