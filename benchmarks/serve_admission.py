@@ -32,22 +32,24 @@ from serve_hour import Served  # noqa: E402
 RULES = ('guaranteed', 'balanced')
 
 
-def planned(options, memory):
-    """(tokens that the pool holds, sequences) of a budget; None where it is refused."""
-    text = subprocess.run([options.binary, 'plan', '--serve', '--model', options.model, '--memory', str(memory), '--max-num-seqs', str(options.sequences),
-                           '--max-model-len', str(options.max_model_len), *options.more], capture_output=True, text=True).stdout
+def arguments_of(options, rule):
+    return ['--max-num-seqs', str(options.sequences), '--max-model-len', str(options.max_model_len), '--admission', rule, *options.more]
+
+
+def pool_of(options, rule, memory):
+    """Tokens that the pool of a budget holds; 0 where it is refused, or holds fewer sequences."""
+    text = subprocess.run([options.binary, 'plan', '--serve', '--model', options.model, '--memory', str(memory), *arguments_of(options, rule)],
+                          capture_output=True, text=True).stdout
     found = re.search(r'holds (\d+) tokens', text)
-    together = re.search(r'(\d+) sequences are computed together', text)
-    return (int(found[1]), int(together[1])) if found and together and int(together[1]) == options.sequences else None
+    return int(found[1]) if found and f'{options.sequences} sequences are computed together' in text else 0
 
 
-def budget_for(options, tokens):
+def budget_for(options, rule, tokens):
     """The least budget, to 64 KiB, whose pool holds so many tokens."""
     low, high = 0, 64 << 30
     while high - low > 1 << 16:
         middle = (low + high) // 2
-        plan = planned(options, middle)
-        low, high = (low, middle) if plan and plan[0] >= tokens else (middle, high)
+        low, high = (low, middle) if pool_of(options, rule, middle) >= tokens else (middle, high)
     return high
 
 
@@ -70,8 +72,7 @@ class Round:
         self.requests, self.next, self.lock = requests, 0, threading.Lock()
         self.texts, self.gaps, self.tokens, self.wrong = [None] * len(requests), [], 0, []
         group = MemoryGroup(budget)
-        park = [] if rule == 'guaranteed' else ['--admission', rule]
-        served = Served(options.binary, options.model, budget, group, ['--max-num-seqs', str(options.sequences), '--max-model-len', str(options.max_model_len), *park, *options.more])
+        served = Served(options.binary, options.model, budget, group, arguments_of(options, rule))
         self.port = served.port
         begun = time.perf_counter()
         clients = [threading.Thread(target=self.client) for _ in range(options.sequences)]
@@ -133,7 +134,7 @@ class Round:
         gaps = sorted(self.gaps)
         return {'tokens/s': self.tokens / self.seconds, 'answers/s': len(self.requests) / self.seconds, 'gap, median': statistics.median(gaps),
                 'gap, p99': gaps[len(gaps) * 99 // 100], 'largest gap': gaps[-1], 'parks': self.values.get('vllm:num_preemptions_total', 0),
-                'computed': self.values['vllm:generation_tokens_total'], 'peak': self.values['headroom_process_peak_bytes']}
+                'peak': self.values['headroom_process_peak_bytes']}
 
 
 def main():
@@ -152,11 +153,7 @@ def main():
     options.more = sys.argv[len(own) + 2:]
     pool = options.sequences * options.max_model_len // 4
     requests = list(requests_of(options))
-    budgets = {}
-    for rule in RULES:
-        more, options.more = options.more, options.more + ([] if rule == 'guaranteed' else ['--admission', rule])
-        budgets[rule], options.more = budget_for(options, pool), more
-    budget = max(budgets.values())
+    budget = max(budget_for(options, rule, pool) for rule in RULES)
     print(f'a pool of {pool} tokens for {options.sequences} sequences of {options.max_model_len}: {budget} bytes')
     found, texts, failures = {rule: [] for rule in RULES}, None, []
     for number in range(options.rounds):

@@ -29,11 +29,14 @@ inline int64_t arranged_rows(int64_t rows, int64_t ins) {
   return std::min(most, align_up(rows, kBlockRows));
 }
 
+inline bool runs_in_blocks(const RowTypes& types, int64_t ins, const Capabilities& capabilities) {
+  return types.x == DType::bf16 && types.w == DType::bf16 && capabilities.has(kAvx512Bf16) && ins > 0 && ins % 32 == 0;
+}
+
 // Scratch for x in tiles or blocks, in bytes; 0: these rows are read as they are stored.
 inline int64_t arranged_bytes(const RowTypes& types, int64_t rows, int64_t ins, const Capabilities& capabilities) {
   if (runs_on_tiles(types, ins, capabilities)) return tiled_bytes(rows, ins);
-  const bool narrow = types.x == DType::bf16 && types.w == DType::bf16 && capabilities.has(kAvx512Bf16);
-  if (!narrow || rows < kLeastBlockRows || ins == 0 || ins % 32 != 0) return 0;
+  if (!runs_in_blocks(types, ins, capabilities) || rows < kLeastBlockRows) return 0;
   return arranged_rows(rows, ins) * ins * 2;
 }
 

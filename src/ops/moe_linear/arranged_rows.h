@@ -11,11 +11,15 @@ namespace headroom {
 
 enum class RowForm { stored, tiles, blocks };
 
+// Of expert_linear.
+inline RowTypes expert_types(const OpCall& call) {
+  return {call.inputs[ExpertInputs::rows].dtype, call.inputs[ExpertInputs::weight].dtype, call.outputs[0].dtype};
+}
+
 // Does not depend on the number of rows: an expert's rows have the same bits whatever the others are.
 inline RowForm row_form(const RowTypes& types, int64_t ins, const Capabilities& capabilities) {
   if (runs_on_tiles(types, ins, capabilities)) return RowForm::tiles;
-  const bool pairs = types.x == DType::bf16 && types.w == DType::bf16 && capabilities.has(kAvx512Bf16);
-  return pairs && ins > 0 && ins % kTileStep == 0 ? RowForm::blocks : RowForm::stored;
+  return runs_in_blocks(types, ins, capabilities) ? RowForm::blocks : RowForm::stored;
 }
 
 // A single row is read as it is stored.

@@ -79,8 +79,7 @@ void run_rows(const KernelCall& call, const ExpertRows& plan) {
 KernelOffer make_expert_rows(const KernelSpec& spec, const DeviceFacts& facts) {
   if (std::string refusal = simd_refusal(facts); !refusal.empty()) return {nullptr, std::move(refusal)};
   const bool invariant = spec.attrs.integer("batch_invariant") != 0;
-  const RowTypes types{spec.inputs[ExpertInputs::rows].dtype, spec.inputs[ExpertInputs::weight].dtype,
-                       spec.outputs[0].dtype};
+  const RowTypes types = expert_types(spec.call());
   ExpertRows plan{rows_shape(spec.call()), spec.attrs.integer("addend") != 0};
   const std::vector<int64_t>& dims = spec.inputs[ExpertInputs::rows].dims;
   const int64_t tokens = dims.size() < 2 ? plan.shape.rows : plan.shape.rows / dims[dims.size() - 2];

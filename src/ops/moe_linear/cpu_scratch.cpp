@@ -8,10 +8,8 @@ namespace {
 
 // A batch-invariant product multiplies rows with the weight as it is stored, and packs nothing.
 int64_t arranged_scratch(const OpCall& call, const DeviceFacts& facts) {
-  const RowTypes types{call.inputs[ExpertInputs::rows].dtype, call.inputs[ExpertInputs::weight].dtype,
-                       call.outputs[0].dtype};
   const ExpertShape shape = rows_shape(call);
-  return arranged_bytes(row_form(types, shape.ins, facts.capabilities), shape);
+  return arranged_bytes(row_form(expert_types(call), shape.ins, facts.capabilities), shape);
 }
 
 }  // namespace

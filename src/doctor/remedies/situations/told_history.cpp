@@ -4,23 +4,21 @@
 
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
-#include "doctor/remedies/told_growth.h"
 
 namespace headroom::doctor {
 namespace {
 
 using enum Sign::In;
 
-bool of_device_or_host(const CaseView& view) { return !view.has_job() && view.pool() != Pool::shared_memory; }
-bool of_a_device(const CaseView& view) { return of_device_or_host(view) && view.pool() == Pool::device; }
-bool of_the_host(const CaseView& view) { return of_device_or_host(view) && view.pool() == Pool::host; }
+bool of_a_device(const CaseView& view) { return !view.has_job() && view.pool() == Pool::device; }
+bool of_the_host(const CaseView& view) { return !view.has_job() && view.pool() == Pool::host; }
 
 constexpr std::string_view kRanBefore =
     "used to work|used to run|used to fit|used to be fine|worked before|worked fine before|worked well before|"
     "previously worked|ran before|ran fine before|worked yesterday|was working fine|was working before|was working "
     "yesterday|never did before|never happened before|did not happen before|didn't happen before|no problem before|no "
     "problems before|worked last week|worked a week|successfully for months|successfully for weeks|worked for months|"
-    "worked for weeks|run it anymore|run it any more|no longer works|no longer runs|no longer fits|stopped working|"
+    "worked for weeks|no longer works|no longer runs|no longer fits|stopped working|"
     "之前可以|以前可以|之前没有问题|之前没问题|以前没问题|以前没有问题|之前能跑|以前能跑|之前都可以|之前都能|之前一直|"
     "前は動い|以前は動い|昨日まで";
 
