@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstring>
+#include <functional>
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -63,11 +64,60 @@ constexpr size_t kShort = 0;
 size_t find_short(std::string_view text, std::string_view wanted, size_t from) { return find_long(text, wanted, from); }
 #endif
 
+constexpr size_t kLeastKnown = 1024;
+constexpr int kHashBits = 16;
+
+// Of the three bytes at `at`.
+size_t hash_of(const char* at) {
+  const auto byte = [&](int i) { return static_cast<uint32_t>(static_cast<unsigned char>(at[i])); };
+  return ((byte(0) | byte(1) << 8 | byte(2) << 16) * 2654435761U) >> (32 - kHashBits);
+}
+
+thread_local KnownText* known_texts = nullptr;
+
 }  // namespace
+
+KnownText::KnownText(std::string_view text) : text_(text) {
+  if (text.size() < kLeastKnown) return;
+  seen_.resize(size_t{1} << (kHashBits - 6));
+  for (size_t i = 0; i + 3 <= text.size(); ++i) {
+    const size_t hash = hash_of(text.data() + i);
+    seen_[hash / 64] |= uint64_t{1} << hash % 64;
+  }
+  next_ = known_texts;
+  known_texts = this;
+}
+
+KnownText::~KnownText() {
+  for (KnownText** at = &known_texts; *at; at = &(*at)->next_)
+    if (*at == this) {
+      *at = next_;
+      return;
+    }
+}
+
+bool KnownText::lacks(std::string_view wanted) const {
+  for (size_t i = 0; i + 3 <= wanted.size(); ++i) {
+    const size_t hash = hash_of(wanted.data() + i);
+    if ((seen_[hash / 64] >> hash % 64 & 1) == 0) return true;
+  }
+  return false;
+}
+
+bool KnownText::rules_out(std::string_view text, std::string_view wanted) {
+  for (const KnownText* known = known_texts; known; known = known->next_) {
+    const std::string_view whole = known->text_;
+    if (std::less_equal<>()(whole.data(), text.data()) &&
+        std::less_equal<>()(text.data() + text.size(), whole.data() + whole.size()))
+      return known->lacks(wanted);
+  }
+  return false;
+}
 
 size_t find_text(std::string_view text, std::string_view wanted, size_t from) {
   if (from > text.size() || wanted.size() > text.size() - from) return std::string_view::npos;
   if (wanted.empty()) return from;
+  if (KnownText::rules_out(text, wanted)) return std::string_view::npos;
   return wanted.size() <= kShort ? find_short(text, wanted, from) : find_long(text, wanted, from);
 }
 

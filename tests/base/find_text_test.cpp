@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <random>
 #include <string>
 
@@ -24,6 +25,30 @@ TEST(FindText, FindsWhatTheStandardLibraryFinds) {
     ASSERT_EQ(find_text(text, wanted, from), std::string_view(text).find(wanted, from))
         << '"' << wanted << "\" in \"" << text << "\" from " << from;
   }
+}
+
+// In a text, in parts of it and in others, while some are known and after they are not.
+TEST(FindText, FindsTheSameInAKnownText) {
+  std::mt19937 draw(2);
+  const std::string text = random_text(draw, 3000, 20), other = random_text(draw, 2000, 26);
+  const auto same = [&](std::string_view in) {
+    for (int round = 0; round < 3000; ++round) {
+      const size_t at = draw() % 1900, from = draw() % 100;
+      const std::string wanted = round % 2 ? random_text(draw, 1 + draw() % 6, 26)
+                                           : std::string((round % 4 ? text : other).substr(at, draw() % 40));
+      ASSERT_EQ(find_text(in, wanted, from), in.find(wanted, from)) << wanted;
+    }
+  };
+  {
+    const KnownText known(text);
+    same(text), same(std::string_view(text).substr(500, 1200)), same(other);
+    auto second = std::make_unique<KnownText>(other);
+    const KnownText third(std::string_view(other).substr(0, 10));
+    same(text), same(other);
+    second.reset();
+    same(text), same(other);
+  }
+  same(text);
 }
 
 TEST(FindText, FindsEveryPlaceOfALongTextOnce) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/find_text.h"
 #include "doctor/answer/ask_again.h"
 #include "doctor/answer/emit.h"
 #include "doctor/answer/headroom_answer.h"
@@ -199,6 +200,7 @@ Case case_of_inputs(const Intake& intake) {
   incident.growth = intake.log.growth;
   incident.resources = intake.log.resources;
   incident.log_text = lower(intake.log.excerpt);
+  const KnownText known(incident.log_text);
   incident.setup_text = intake.setup;
   take_words(incident);
   if (intake.quoted) incident.quoted = intake.quoted->job;
@@ -219,6 +221,7 @@ void take_facts(const Intake& intake, Case& incident) {
 
 // Adds what was given to the case of the inputs.
 Case case_of(const Request& request, const Intake& intake, Case incident, std::vector<std::string>& notes) {
+  const KnownText known(incident.log_text);
   if (!request.torch.empty()) incident.software.torch = parse_version(request.torch);
   if (intake.config)
     incident.job = intake.config->job;

@@ -149,6 +149,8 @@ CaseView::CaseView(const Case& incident, const Estimator& estimator)
       balance_(balance_of(incident)),
       pool_(pool_of(incident)) {
   log_text_ = incident.log_text + text_of(message_);
+  known_log_.emplace(incident.log_text);
+  known_log_text_.emplace(log_text_);
   reinforcement_library_ = reinforcement_of(log_text_);
   if (reinforcement_library_.empty()) reinforcement_library_ = reinforcement_of(incident.setup_text);
   story_ = story_of(incident);

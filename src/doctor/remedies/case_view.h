@@ -1,8 +1,10 @@
 // A case as the rules use it: the job with its defaults, the device, the message, and the saving of a change.
 #pragma once
 
+#include <optional>
 #include <unordered_map>
 
+#include "base/find_text.h"
 #include "doctor/remedies/balance.h"
 #include "doctor/remedies/option_text.h"
 #include "doctor/remedies/remedy.h"
@@ -111,6 +113,7 @@ class CaseView {
   const Estimator& estimator_;
   Job job_;
   std::string log_text_;  // includes the message's text and frames
+  std::optional<KnownText> known_log_, known_log_text_;
   // What log_says found, by its words: the rules ask the same several times. For one thread.
   mutable std::unordered_map<std::string_view, std::string_view> said_;
   std::string_view reinforcement_library_;
