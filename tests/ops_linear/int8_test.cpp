@@ -23,7 +23,7 @@ using op_test::run_op;
 using op_test::Tensor;
 using Json = nlohmann::json;
 
-constexpr const char* kKernels[] = {"int8-amx", "int8", "reference"};
+constexpr const char* kKernels[] = {"int8-amx", "int8-vnni", "int8", "reference"};
 
 Attrs int8_attrs(bool out_in) {
   return {{"layout", out_in ? "out_in" : "in_out"}, {"multiply", std::string(kMultiplyInt8)}};

@@ -15,13 +15,14 @@ import sys
 KERNELS = ('cpu/simd_matmul', 'cpu/int8_matmul', 'attention/cpu_bf16_products', 'attention/cpu_simd_forward',
            'attention/cpu_simd_grad', 'attention/cpu_simd_decode', 'attention/cpu_simd_decode_tile',
            'paged_attention/cpu_bf16_tile', 'linear/cpu_dot', 'linear/cpu_dot_bf16', 'linear/cpu_coded_dot', 'linear/cpu_coded_dot_bf16',
-           'linear/cpu_coded_tile', 'linear/cpu_coded_tile_bf16', 'linear/cpu_combine', 'linear/cpu_int8_block_kernels', 'linear/cpu_row_blocks')
+           'linear/cpu_coded_tile', 'linear/cpu_coded_tile_bf16', 'linear/cpu_combine', 'linear/cpu_int8_block_kernels', 'linear/cpu_int8_block_vnni',
+           'linear/cpu_row_blocks', 'cpu/vnni_int8_matmul')
 FUNCTION = re.compile(r'^[0-9a-f]+ <(.*)>:$')
 INSTRUCTION = re.compile(r'^\s*([0-9a-f]+):\s+(.*)$')
 JUMP = re.compile(r'j\w+\s+([0-9a-f]+)')
-PRODUCT = re.compile(r'v(?:fn?m(?:add|sub)\d+p[sd]|dpbf16ps|pmaddwd|pdpwssd)\s')
+PRODUCT = re.compile(r'v(?:fn?m(?:add|sub)\d+p[sd]|dpbf16ps|pmaddwd|pdpwssd|pdpbusd)\s')
 ONTO_MEMORY = re.compile(r'v(?:f\w+213p[sd]|paddd)\s+-?(?:0x)?[0-9a-f]*\(')
-LOADED_BEFORE = re.compile(r'v(?:dpbf16ps|pdpwssd)\s')  # the sum is the destination: no operand in memory
+LOADED_BEFORE = re.compile(r'v(?:dpbf16ps|pdpwssd|pdpbusd)\s')  # the sum is the destination: no operand in memory
 STORE = re.compile(r'vmov\w+\s+%[yz]mm\d+,\s*-?(?:0x)?[0-9a-f]*\(')
 LONGEST = 80  # instructions of a loop
 

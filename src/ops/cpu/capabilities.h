@@ -9,9 +9,9 @@
 
 namespace headroom {
 
-inline constexpr Capability kAvx2{"avx2"};      // with FMA, BMI, F16C; on arm64: 128-bit vectors
-inline constexpr Capability kAvx512{"avx512"};  // F, BW, DQ, VL
-inline constexpr Capability kAvx512Bf16{"avx512_bf16"};
+inline constexpr Capability kAvx2{"avx2"};               // with FMA, BMI, F16C; on arm64: 128-bit vectors
+inline constexpr Capability kAvx512{"avx512"};           // F, BW, DQ, VL
+inline constexpr Capability kAvx512Bf16{"avx512_bf16"};  // with VNNI, which is older
 inline constexpr Capability kAmx = kBf16Tiles;
 
 // Each includes the capabilities of those before it.

@@ -49,7 +49,8 @@ InstructionSet machine_set() {
   __builtin_cpu_init();
   if (!has_avx2()) return InstructionSet::none;
   if (!has_avx512()) return InstructionSet::avx2;
-  if (!feature(7, 1, kEax, 5)) return InstructionSet::avx512;
+  const bool bf16 = feature(7, 1, kEax, 5), vnni = feature(7, 0, kEcx, 11);
+  if (!bf16 || !vnni) return InstructionSet::avx512;
   return has_amx() ? InstructionSet::amx : InstructionSet::avx512_bf16;
 }
 

@@ -17,10 +17,13 @@ struct Int8Form {
   int64_t rows = 0, cols = 0;
   int64_t depth_unit = 1;  // packed depth is a multiple of this
   int64_t code_bytes = 1;
+  bool b_sums = false;  // behind each strip of B is a 32-bit sum for each of its columns
+  constexpr int64_t b_sum_bytes() const { return b_sums ? cols * 4 : 0; }
 };
 // Pairs of steps as 16-bit numbers, the form of the instruction that multiplies and adds pairs.
 constexpr Int8Form kInt8Pairs{12, 32, 2, 2};
 constexpr Int8Form kInt8Tiles{32, 32, 64, 1};  // of AMX
+constexpr Int8Form kInt8Vnni{32, 32, 64, 1, true};
 
 // B is packed whole, A in blocks of strips by every cell of the grid.
 struct Int8Blocks {
@@ -29,7 +32,7 @@ struct Int8Blocks {
   int64_t depth = 0;      // packed
   int64_t row_block = 0;  // strips of A packed together
   int64_t a_strip() const { return depth * form.rows * form.code_bytes; }
-  int64_t b_strip() const { return depth * form.cols * form.code_bytes; }
+  int64_t b_strip() const { return depth * form.cols * form.code_bytes + form.b_sum_bytes(); }
   int64_t b_bytes() const { return grid.col_tiles * (b_strip() + form.cols * 4); }
   int64_t sum_bytes() const { return form.rows * form.cols * 4; }
   int64_t cell_bytes() const { return align_up(row_block * (a_strip() + form.rows * 4), 64) + sum_bytes(); }
@@ -51,9 +54,11 @@ inline Int8Blocks cut_int8(const MatmulSpec& spec, const Int8Form& form, int thr
 // The reference kernel, for machines without AVX2, needs none.
 inline int64_t int8_scratch(const MatmulSpec& spec, const DeviceFacts& facts) {
   if (!facts.capabilities.has(kAvx2)) return 0;
-  const int64_t pairs = cut_int8(spec, kInt8Pairs, facts.threads).total_bytes();
-  if (!facts.capabilities.has(kAmx)) return pairs;
-  return std::max(pairs, cut_int8(spec, kInt8Tiles, facts.threads).total_bytes());
+  const auto of = [&](const Int8Form& form) { return cut_int8(spec, form, facts.threads).total_bytes(); };
+  int64_t bytes = of(kInt8Pairs);
+  if (facts.capabilities.has(kAvx512Bf16)) bytes = std::max(bytes, of(kInt8Vnni));
+  if (facts.capabilities.has(kAmx)) bytes = std::max(bytes, of(kInt8Tiles));
+  return bytes;
 }
 
 }  // namespace headroom

@@ -25,12 +25,14 @@ struct Int8Tile {
   int64_t cols = 0;
 };
 
+// Packs the strips [first, last) of A or B to `to`, and writes the scales of their lanes.
+using PackStrips = void (*)(const Int8Operand& operand, int64_t first, int64_t last, std::byte* to, float* scales);
+
 // What an instruction set provides.
 struct Int8Kernel {
   Int8Form form;
-  // Packs the strips [first, last) of A or B to `to`, and writes the scales of their lanes.
-  void (*pack_a)(const Int8Operand& operand, int64_t first, int64_t last, std::byte* to, float* scales) = nullptr;
-  void (*pack_b)(const Int8Operand& operand, int64_t first, int64_t last, std::byte* to, float* scales) = nullptr;
+  PackStrips pack_a = nullptr;
+  PackStrips pack_b = nullptr;
   void (*multiply)(const Int8Tile& tile) = nullptr;
   void (*enter)() = nullptr;  // once per thread before the first tile
   void (*leave)() = nullptr;

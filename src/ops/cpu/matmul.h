@@ -50,6 +50,8 @@ MatmulOffer make_onednn_matmul(const MatmulSpec& spec, const DeviceFacts& facts,
 MatmulOffer make_simd_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked);
 // AMX, for Multiply::int8 alone.
 MatmulOffer make_amx_int8_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked);
+// AVX-512 VNNI, for Multiply::int8 alone.
+MatmulOffer make_vnni_int8_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked);
 // Highway, for Multiply::int8 alone. From AVX2 up.
 MatmulOffer make_int8_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked);
 // Plain loops, on any machine.

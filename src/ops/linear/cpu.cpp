@@ -122,18 +122,21 @@ void register_linear_cpu(CpuKernels& kernels) {
                          {"amx", make_linear<make_amx_matmul>},
                          {"onednn", make_linear<make_onednn_matmul>},
                          {"int8-amx", make_linear<make_amx_int8_matmul>},
+                         {"int8-vnni", make_linear<make_vnni_int8_matmul>},
                          {"int8", make_linear<make_int8_matmul>},
                          {"simd", make_linear<make_simd_matmul>},
                          {"reference", make_linear_reference}});
   kernels.add("linear_dx", {{"amx", make_linear_dx<make_amx_matmul>},
                             {"onednn", make_linear_dx<make_onednn_matmul>},
                             {"int8-amx", make_linear_dx<make_amx_int8_matmul>},
+                            {"int8-vnni", make_linear_dx<make_vnni_int8_matmul>},
                             {"int8", make_linear_dx<make_int8_matmul>},
                             {"simd", make_linear_dx<make_simd_matmul>},
                             {"reference", make_linear_dx<make_reference_matmul>}});
   kernels.add("linear_dw", {{"amx", make_linear_dw<make_amx_matmul>},
                             {"onednn", make_linear_dw<make_onednn_matmul>},
                             {"int8-amx", make_linear_dw<make_amx_int8_matmul>},
+                            {"int8-vnni", make_linear_dw<make_vnni_int8_matmul>},
                             {"int8", make_linear_dw<make_int8_matmul>},
                             {"simd", make_linear_dw<make_simd_matmul>},
                             {"reference", make_linear_dw<make_reference_matmul>}});

@@ -5,9 +5,8 @@
 
 #include "base/error.h"
 #include "ops/cpu/amx.h"
-#include "ops/cpu/avx512_floats.h"
-#include "ops/cpu/int8_codes.h"
 #include "ops/linear/int8_block_kernels.h"
+#include "ops/linear/raised_nibbles.h"
 
 namespace headroom {
 
@@ -104,36 +103,6 @@ HEADROOM_AMX_INT8 void multiply_tile(const TileColumns& w, int64_t first, int64_
   for (int column = 0; column < kTileRows; ++column) _mm512_storeu_ps(sums + column * column_step, total[column]);
 }
 
-// y = sums [+ bias] [+ residual] for some columns of all rows, whose sums are turned in blocks of 16 x 16.
-HEADROOM_AMX_INT8 void finish_tiles(const RowProduct& product, DType dtype, int64_t column, int64_t count,
-                                    const BlockSums& from) {
-  for (int64_t first = 0; first < count; first += kTileRows) {
-    const __mmask16 mask = first_lanes(count - first);
-    const int64_t out = column + first;
-    const __m512 bias = product.bias ? _mm512_maskz_loadu_ps(mask, product.bias + out) : _mm512_setzero_ps();
-    for (int64_t row = 0; row < product.rows; row += kTileRows) {
-      alignas(64) float sums[kTileRows * kTileRows];
-      const float* const columns = from.sums + first * from.column_step + row;
-      store_turned([&](int i) HEADROOM_AVX512_BF16 { return _mm512_loadu_si512(columns + i * from.column_step); },
-                   sums);
-      for (int64_t i = 0; i < std::min(kTileRows, product.rows - row); ++i) {
-        const int64_t at = (row + i) * product.outs + out;
-        __m512 sum = _mm512_load_ps(sums + i * kTileRows);
-        if (product.bias) sum = _mm512_add_ps(sum, bias);
-        if (product.residual) sum = _mm512_add_ps(sum, load_floats(dtype, product.residual, at, mask));
-        store_floats(dtype, product.y, at, mask, sum);
-      }
-    }
-  }
-}
-
-// A block of codes of 4 bits as bytes: the even elements, then the odd ones.
-HEADROOM_AMX_INT8_INLINE inline __m256i widened_nibbles(const uint8_t* codes) {
-  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes)), low = _mm_set1_epi8(15);
-  const __m128i even = _mm_and_si128(_mm_srli_epi16(bytes, 4), low), odd = _mm_and_si128(bytes, low);
-  return _mm256_sub_epi8(_mm256_inserti128_si256(_mm256_castsi128_si256(even), odd, 1), _mm256_set1_epi8(8));
-}
-
 // Blocks [first, last) of sixteen columns from `column` on. Those after the last column repeat it; these, and codes of
 // 4 bits, are copied to `piece`.
 template <int kBits>
@@ -159,7 +128,7 @@ HEADROOM_AMX_INT8 TileColumns columns_at(const CodedOuts& weight, int64_t column
       if constexpr (kBits == 8)
         _mm256_storeu_si256(to, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
       else
-        _mm256_storeu_si256(to, widened_nibbles(from));
+        _mm256_storeu_si256(to, _mm256_sub_epi8(raised_nibbles(from), _mm256_set1_epi8(8)));
     }
   return columns;
 }
@@ -186,59 +155,13 @@ HEADROOM_AMX_INT8 void many_on_tiles(const CodedRows& rows, const CodedOuts& wei
   amx::leave_tiles();
 }
 
-// The codes of 32 elements, in the order of those of the weight, and their scale.
-template <int kBits>
-HEADROOM_AMX_INT8_INLINE inline float encode_block(const void* x, DType dtype, int64_t at, int32_t* codes) {
-  constexpr __mmask16 kAll = 0xffff;
-  const __m512 low = load_floats(dtype, x, at, kAll), high = load_floats(dtype, x, at + 16, kAll);
-  const __m512i largest = _mm512_max_epi32(magnitudes(low), magnitudes(high));
-  const Int8Scale scale = int8_scale(_mm512_reduce_max_epi32(largest));
-  __m128i first = _mm_setzero_si128(), second = first;
-  if (scale.inverse > 0) {
-    const __m512 inverse = _mm512_set1_ps(scale.inverse);
-    first = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(_mm512_mul_ps(low, inverse)));
-    second = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(_mm512_mul_ps(high, inverse)));
-  }
-  if constexpr (kBits == 4) {
-    const __m128i even_first = _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
-    const __m128i a = _mm_shuffle_epi8(first, even_first), b = _mm_shuffle_epi8(second, even_first);
-    first = _mm_unpacklo_epi64(a, b);
-    second = _mm_unpackhi_epi64(a, b);
-  }
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(codes), first);
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(codes + 4), second);
-  return scale.scale;
-}
-
-// A tile of rows, of which `count` exist: blocks of [quad][row][4 codes], with scales [block][row].
-template <int kBits>
-HEADROOM_AMX_INT8 void encode_tile(const void* x, DType dtype, int64_t first, int64_t count, const CodedRows& rows) {
-  auto* to = reinterpret_cast<int32_t*>(reinterpret_cast<int8_t*>(rows.codes) + first * rows.blocks * kCodesBlock);
-  float* scales = rows.scales + first * rows.blocks;
-  alignas(64) int32_t codes[kTileRows][kQuads] = {};
-  for (int64_t block = 0; block < rows.blocks; ++block, to += kQuads * kTileRows, scales += kTileRows) {
-    for (int64_t i = 0; i < kTileRows; ++i)
-      scales[i] =
-          i < count ? encode_block<kBits>(x, dtype, ((first + i) * rows.blocks + block) * kCodesBlock, codes[i]) : 0.0f;
-    for (int64_t quad = 0; quad < kQuads; ++quad)
-      for (int64_t i = 0; i < kTileRows; ++i) to[quad * kTileRows + i] = codes[i][quad];
-  }
-}
-
-template <int kBits>
-void encode_for_tiles(const void* x, DType dtype, int64_t first, int64_t count, const CodedRows& rows) {
-  if (rows.few()) return int8_block_kernels(kBits).encode(x, dtype, first, count, rows);
-  encode_tile<kBits>(x, dtype, first, count, rows);
-}
-
-template <int kBits>
-Int8BlockKernels of_bits() {
-  return {encode_for_tiles<kBits>, int8_block_kernels(kBits).few, many_on_tiles<kBits>, finish_tiles};
-}
-
 }  // namespace
 
-Int8BlockKernels int8_block_tile_kernels(int bits) { return bits == 8 ? of_bits<8>() : of_bits<4>(); }
+Int8BlockKernels int8_block_tile_kernels(int bits) {
+  Int8BlockKernels kernels = int8_block_vnni_kernels(bits);
+  kernels.many = bits == 8 ? many_on_tiles<8> : many_on_tiles<4>;
+  return kernels;
+}
 
 #else
 

@@ -154,6 +154,11 @@ void run_reference(const KernelCall& call, const Int8BlocksPlan& plan) {
   }
 }
 
+auto kernels_for(const Capabilities& capabilities) {
+  if (capabilities.has(kAmx)) return int8_block_tile_kernels;
+  return capabilities.has(kAvx512Bf16) ? int8_block_vnni_kernels : int8_block_kernels;
+}
+
 }  // namespace
 
 KernelOffer make_linear_int8_blocks(const KernelSpec& spec, const DeviceFacts& facts) {
@@ -163,8 +168,7 @@ KernelOffer make_linear_int8_blocks(const KernelSpec& spec, const DeviceFacts& f
   const int64_t needed = sizes(plan.rows.count, plan.rows.ins).total_bytes(facts.threads);
   if (needed > spec.scratch_bytes)
     return {nullptr, fmt::format("needs {} bytes of scratch, {} are booked", needed, spec.scratch_bytes)};
-  const bool tiles = facts.capabilities.has(kAmx);
-  plan.kernels = (tiles ? int8_block_tile_kernels : int8_block_kernels)(plan.storage.payload_bits);
+  plan.kernels = kernels_for(facts.capabilities)(plan.storage.payload_bits);
   return {kernel_of([plan](const KernelCall& call) { run(call, plan); }), {}};
 }
 

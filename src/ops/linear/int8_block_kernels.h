@@ -1,6 +1,6 @@
-// The steps of a product of 8-bit activations with a weight in blocks of integer codes (int8_blocks.h), for AVX2 and
-// AVX-512. In memory that they share, the codes of a block follow the weight's: element by element for 8 bits; for 4
-// bits the even elements, which are the higher halves of bytes, then the odd ones.
+// The steps of a product of 8-bit activations with a weight in blocks of integer codes (int8_blocks.h), for each
+// instruction set. In memory that they share, the codes of a block follow the weight's: element by element for 8 bits;
+// for 4 bits the even elements, which are the higher halves of bytes, then the odd ones.
 #pragma once
 
 #include "ops/cpu/coded_matrix.h"
@@ -9,8 +9,9 @@
 
 namespace headroom {
 
-// Codes of rows of x as 16-bit numbers, and a scale for each block of them. A few rows are stored one after the other;
-// otherwise tiles of 16 rows are, in pairs of codes: [block, pair, row], with scales [block, row].
+// Codes of rows of x, and a scale for each block of them. A few rows are stored one after the other; otherwise tiles of
+// 16 rows are, with scales [block, row]. Without VNNI codes are 16-bit numbers, in tiles [block, pair of codes, row];
+// with it they are bytes (cpu_int8_block_vnni.cpp).
 struct CodedRows {
   int16_t* codes = nullptr;
   float* scales = nullptr;
@@ -51,9 +52,11 @@ struct Int8BlockKernels {
   void (*finish)(const RowProduct& product, DType y, int64_t column, int64_t count, const BlockSums& sums) = nullptr;
 };
 
-// Of this machine, for codes of `bits`; needs AVX2.
+// Of this machine's vectors, for codes of `bits`; needs AVX2.
 Int8BlockKernels int8_block_kernels(int bits);
-// The same with AMX for more than a few rows, whose codes are bytes, [block, four codes, row]; needs AMX.
+// The same on bytes; needs AVX-512 VNNI.
+Int8BlockKernels int8_block_vnni_kernels(int bits);
+// The same with AMX for more than a few rows; needs AMX.
 Int8BlockKernels int8_block_tile_kernels(int bits);
 
 }  // namespace headroom
