@@ -54,6 +54,17 @@ void check_serving_precision(const InferenceOptions& options) {
                 "use 32-true, bf16-true or 16-true");
 }
 
+// A model of 16-bit numbers is computed in fp32 unless a precision is named.
+void note_wider(const InferenceOptions& options, const ModelFiles& model, const Notes& notes) {
+  if (!notes || find_precision(options.techniques.precision)) return;
+  const std::string stored = model.config.dtype();
+  for (const Precision& narrow : {kBf16TruePrecision, kFp16TruePrecision})
+    if (stored == (narrow.narrow == DType::bf16 ? "bfloat16" : "float16"))
+      notes(fmt::format("the model's dtype is {}, and it is computed in fp32: with --precision {} its dense weights and "
+                        "the KV pool take half the bytes",
+                        stored, narrow.word));
+}
+
 // No kernel reads both narrow types.
 void check_cache_beside(const PlanRequest& request, DType cache) {
   const Precision* const precision = narrow_precision_of(request);
@@ -330,6 +341,7 @@ ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& 
   const ModelSpec& spec = served.model().spec;
   refuse_unserved(served.model());
   check_sizes(serving, spec);
+  note_wider(options, served.model(), notes);
   if (!is_served_encoder(spec)) return plan_files(served, options, serving);
   std::vector<ServingOptions> larger = encoder_sizes(serving, spec);
   ServingPlan least = plan_files(served, options, larger.back());
