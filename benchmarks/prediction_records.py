@@ -44,10 +44,13 @@ RECORDS = [
     ('compare_lora_zen4.json', of_comparison, 'adapters on a Zen 4; profiled before each run'),
     ('compare_2048_zen3.json', of_comparison, 'one sequence of 2048 in fp32 on a Zen 3; profiled before each run'),
     ('compare_bert_zen3.json', of_comparison, 'BERT-base in fp32 on a Zen 3; profiled before each run'),
-    ('compare_lora.json', of_comparison, 'adapters at sequence 512; profiled once'),
+    ('compare_bf16_amx.json', of_comparison, 'SmolLM2-135M in bf16-mixed with AMX; profiled before each run'),
+    ('compare_lora_amx.json', of_comparison, 'adapters with AMX; profiled before each run'),
+    ('compare_qlora_amx.json', of_comparison, 'adapters over an nf4 base with AMX; profiled before each run'),
     ('compare_2048.json', of_comparison, 'one sequence of 2048; profiled once'),
     ('compare_bert.json', of_comparison, 'BERT-base at sequence 128; profiled once'),
     ('roofline.md', of_roofline, 'SmolLM2-135M at sequence 512, every op timed; profiled once'),
+    ('roofline_amx.md', of_roofline, 'the same with AMX'),
     ('disk_tier.md', of_disk, 'a tier on disk; profiled once'),
 ]
 
