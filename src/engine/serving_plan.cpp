@@ -60,9 +60,10 @@ void note_wider(const InferenceOptions& options, const ModelFiles& model, const 
   const std::string stored = model.config.dtype();
   for (const Precision& narrow : {kBf16TruePrecision, kFp16TruePrecision})
     if (stored == (narrow.narrow == DType::bf16 ? "bfloat16" : "float16"))
-      notes(fmt::format("the model's dtype is {}, and it is computed in fp32: with --precision {} its dense weights and "
-                        "the KV pool take half the bytes",
-                        stored, narrow.word));
+      notes(
+          fmt::format("the model's dtype is {}, and it is computed in fp32: with --precision {} its dense weights and "
+                      "the KV pool take half the bytes",
+                      stored, narrow.word));
 }
 
 // No kernel reads both narrow types.

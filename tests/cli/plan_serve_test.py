@@ -55,6 +55,18 @@ class PlanServe(ProgramTest):
         for words in ("kv_pool", "tokens in", "are computed together", "the next GiB would hold"):
             self.assertIn(words, done.stdout)
 
+    def test_a_model_of_16_bits_gets_a_note(self):
+        config = json.loads((self.root / "model" / "config.json").read_text())
+        for dtype, word in (("bfloat16", "bf16-true"), ("float16", "16-true"), ("float32", None)):
+            (self.root / "stored.json").write_text(json.dumps({**config, "torch_dtype": dtype}))
+            command = ["plan", "--serve", "--model", "stored.json", "--memory", "64MiB", "--threads", "1"]
+            said = self.call(*command).stderr
+            self.assertEqual("computed in fp32" in said, word is not None, said)
+            if word:
+                self.assertIn(f"--precision {word}", said)
+                self.assertNotIn("computed in fp32", self.call(*command, "--precision", word).stderr)
+                self.assertNotIn("computed in fp32", self.call(*command, "--quiet").stderr)
+
     def test_the_least_budget_is_that_of_the_server(self):
         options = ["--model", "model", "--memory", "1MiB", "--threads", "1", "--max-model-len", "64"]
         least = [re.search(r"minimum_bytes (\d+)", self.call(*command, *options).stderr)[1] for command in (["plan", "--serve"], ["serve"])]

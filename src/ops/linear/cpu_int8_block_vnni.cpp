@@ -125,7 +125,7 @@ class OutScales {
   __m512 held_ = {};
 };
 
-// Sums over the four elements of each 128-bit lane: those of a, b, c and d beside each other.
+// Sums over the four elements of each 128-bit lane: those of a, b, c and d side by side.
 HEADROOM_AVX512_VNNI_INLINE inline __m512i add_lanes(__m512i a, __m512i b, __m512i c, __m512i d) {
   const __m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
   const __m512i cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
