@@ -72,37 +72,23 @@ HWY_INLINE Sums across(const Sums (&sums)[kLanes]) {
   return hn::Add(hn::ConcatLowerLower(d, high, low), hn::ConcatUpperUpper(d, high, low));
 }
 
-// Eight rows of a weight from `column` on. Without kWhole there may be fewer, and the last is repeated.
 template <bool kWhole>
-class EightOuts {
- public:
-  EightOuts(const CodedOuts& weight, int64_t column)
-      : codes_(weight.codes + column * weight.row_bytes),
-        scales_(weight.scales + column * weight.row_scales),
-        row_bytes_(weight.row_bytes),
-        row_scales_(weight.row_scales),
-        last_(weight.outs - 1 - column) {}
+using EightOuts = OutRows<kLanes, kWhole>;
 
-  HWY_INLINE const uint8_t* codes(int64_t i) const { return codes_ + row(i) * row_bytes_; }
-  HWY_INLINE hn::Vec<F32> scale(int64_t at) const {
-    const auto of = [&](int64_t i) { return scales_[row(i) * row_scales_ + at]; };
-    return hn::Vec<F32>{_mm256_setr_ps(of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7))};
-  }
-  // The line behind this byte in each of the next eight rows, if those are read before it leaves the first-level cache.
-  // Longer rows are found by the hardware.
-  HWY_INLINE void prefetch(int64_t byte) const {
-    constexpr int64_t kNear = 2048;
-    if (row_bytes_ > kNear || byte % 64 != 0) return;
-    for (int64_t i = 0; i < kLanes; ++i) hwy::Prefetch(codes_ + (kLanes + i) * row_bytes_ + byte);
-  }
+template <class Outs>
+HWY_INLINE hn::Vec<F32> scale_at(const Outs& outs, int64_t at) {
+  const auto of = [&](int64_t i) { return outs.scales(i)[at]; };
+  return hn::Vec<F32>{_mm256_setr_ps(of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7))};
+}
 
- private:
-  HWY_INLINE int64_t row(int64_t i) const { return kWhole ? i : std::min(i, last_); }
-
-  const uint8_t* codes_;
-  const float* scales_;
-  int64_t row_bytes_, row_scales_, last_;
-};
+// The line behind this byte in each of the next eight rows, if those are read before it leaves the first-level cache.
+// Longer rows are found by the hardware.
+template <class Outs>
+HWY_INLINE void prefetch_next(const Outs& outs, int64_t byte) {
+  constexpr int64_t kNear = 2048;
+  if (outs.row_bytes() > kNear || byte % 64 != 0) return;
+  for (int64_t i = 0; i < kLanes; ++i) hwy::Prefetch(outs.next(i, byte));
+}
 
 // Calls body(the eight rows from `column` on).
 template <class Body>
@@ -142,9 +128,9 @@ HWY_INLINE void few_rows(const CodedRows& rows, const CodedOuts& weight, const O
   auto scales = hn::Zero(F32());
   int64_t left = 0;  // blocks with these scales
   for (int64_t block = 0; block < rows.blocks; ++block) {
-    if (left == 0) scales = outs.scale(block / weight.shared), left = weight.shared;
+    if (left == 0) scales = scale_at(outs, block / weight.shared), left = weight.shared;
     --left;
-    outs.prefetch(block * kBlockBytes<kBits>);
+    prefetch_next(outs, block * kBlockBytes<kBits>);
     for (int64_t row = 0; row < count; ++row) {
       const int64_t at = row * rows.blocks + block;
       const auto sum = block_sums<kBits>(outs, block, rows.codes + at * kCodesBlock);

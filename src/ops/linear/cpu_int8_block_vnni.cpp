@@ -42,43 +42,24 @@ struct ByteRows {
   }
 };
 
-// Sixteen rows of a weight from `column` on. Without kWhole there may be fewer, and the last is repeated.
 template <bool kWhole>
-class SixteenOuts {
- public:
-  SixteenOuts(const CodedOuts& weight, int64_t column)
-      : codes_(weight.codes + column * weight.row_bytes),
-        scales_(weight.scales + column * weight.row_scales),
-        row_bytes_(weight.row_bytes),
-        row_scales_(weight.row_scales),
-        last_(weight.outs - 1 - column) {}
-
-  HEADROOM_AVX512_VNNI_INLINE const uint8_t* codes(int64_t i) const { return codes_ + row(i) * row_bytes_; }
-  HEADROOM_AVX512_VNNI_INLINE const float* scales(int64_t i) const { return scales_ + row(i) * row_scales_; }
-
-  // Brings the lines behind these bytes in each of the next rows to the second-level cache, which has room for them
-  // until they are read unless rows are long.
-  HEADROOM_AVX512_VNNI_INLINE void prefetch(int64_t byte, int64_t bytes) const {
-    constexpr int64_t kNear = 8192;
-    if (row_bytes_ > kNear) return;
-    for (int64_t line = byte; line < byte + bytes; line += 64)
-      for (int64_t i = 0; i < kLanes; ++i)
-        _mm_prefetch(reinterpret_cast<const char*>(codes_ + (kLanes + i) * row_bytes_ + line), _MM_HINT_T1);
-  }
-
- private:
-  HEADROOM_AVX512_VNNI_INLINE int64_t row(int64_t i) const { return kWhole ? i : std::min(i, last_); }
-
-  const uint8_t* codes_;
-  const float* scales_;
-  int64_t row_bytes_, row_scales_, last_;
-};
+using SixteenOuts = OutRows<kLanes, kWhole>;
 
 // Calls body(the sixteen rows from `column` on).
 template <class Body>
 HEADROOM_AVX512_VNNI_INLINE inline void with_outs(const CodedOuts& weight, int64_t column, const Body& body) {
   if (column + kLanes <= weight.outs) return body(SixteenOuts<true>(weight, column));
   body(SixteenOuts<false>(weight, column));
+}
+
+// Brings the lines behind these bytes in each of the next rows to the second-level cache, which has room for them until
+// they are read unless rows are long.
+template <class Outs>
+HEADROOM_AVX512_VNNI_INLINE inline void prefetch_next(const Outs& outs, int64_t byte, int64_t bytes) {
+  constexpr int64_t kNear = 8192;
+  if (outs.row_bytes() > kNear) return;
+  for (int64_t line = byte; line < byte + bytes; line += 64)
+    for (int64_t i = 0; i < kLanes; ++i) _mm_prefetch(reinterpret_cast<const char*>(outs.next(i, line)), _MM_HINT_T1);
 }
 
 // The scales of sixteen rows of a weight, block after block.
@@ -216,7 +197,7 @@ HEADROOM_AVX512_VNNI_INLINE inline void few_rows(const CodedRows& rows, int64_t 
   };
   int64_t block = 0;
   for (; block + kTogether <= rows.blocks; block += kTogether) {
-    outs.prefetch(block * kBlockBytes<kBits>, kTogether * kBlockBytes<kBits>);
+    prefetch_next(outs, block * kBlockBytes<kBits>, kTogether * kBlockBytes<kBits>);
     blocks.template operator()<false>(block, kTogether);
   }
   if (block < rows.blocks) blocks.template operator()<true>(block, rows.blocks - block);

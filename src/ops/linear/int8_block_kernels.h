@@ -3,6 +3,8 @@
 // for 4 bits the even elements, which are the higher halves of bytes, then the odd ones.
 #pragma once
 
+#include <algorithm>
+
 #include "ops/cpu/coded_matrix.h"
 #include "ops/linear/int8_blocks.h"
 #include "ops/linear/row_products.h"
@@ -29,6 +31,31 @@ struct CodedOuts {
   int64_t row_bytes = 0;
   int64_t row_scales = 0;  // scales of a row
   int64_t shared = 1;      // blocks of 32 codes for each scale
+};
+
+// kCount rows of a weight from `column` on. Without kWhole there may be fewer, and the last is repeated.
+template <int64_t kCount, bool kWhole>
+class OutRows {
+ public:
+  OutRows(const CodedOuts& weight, int64_t column)
+      : codes_(weight.codes + column * weight.row_bytes),
+        scales_(weight.scales + column * weight.row_scales),
+        row_bytes_(weight.row_bytes),
+        row_scales_(weight.row_scales),
+        last_(weight.outs - 1 - column) {}
+
+  const uint8_t* codes(int64_t i) const { return codes_ + row(i) * row_bytes_; }
+  const float* scales(int64_t i) const { return scales_ + row(i) * row_scales_; }
+  int64_t row_bytes() const { return row_bytes_; }
+  // Where the row that is kCount behind row i has its `byte`.
+  const uint8_t* next(int64_t i, int64_t byte) const { return codes_ + (kCount + i) * row_bytes_ + byte; }
+
+ private:
+  int64_t row(int64_t i) const { return kWhole ? i : std::min(i, last_); }
+
+  const uint8_t* codes_;
+  const float* scales_;
+  int64_t row_bytes_, row_scales_, last_;
 };
 
 // The f32 sums of kPieceOuts columns: that of a row and a column is row * row_step + column * column_step behind
