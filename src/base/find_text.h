@@ -15,7 +15,7 @@ size_t find_text(std::string_view text, std::string_view wanted, size_t from = 0
 
 // While one lives, find_text() knows on this thread which three bytes in a row a text has, and answers npos at once for
 // one that has others, sought in that text or in a part of it: for a text in which thousands are sought and few found.
-// The text must not change meanwhile. Texts below 1 KiB are searched as before.
+// The text must not change meanwhile, and the thread that made it ends it. Texts below 1 KiB are searched as before.
 class KnownText {
  public:
   explicit KnownText(std::string_view text);

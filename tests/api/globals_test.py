@@ -15,7 +15,7 @@ MADE_ONCE = ('ops()::registry', 'backends()::built', 'devices()::built', 'elemen
              'CommandReader::word(unsigned long) const::kNone', 'phase_rules()::rules', 'recognisers()::table', 'rows_by_word()::rows',
              'triggers()::scan', 'ResourceReader::words()::words', 'log_filter()::filter', 'known_gpus()::table', 'usual_values()::values')
 # Per thread.
-OF_A_THREAD = ('usual_size()::size', 'team_size()::size', 'place()::here', 'look_for_neighbours(headroom::team::SpinRule&)::before', 'mode_of_thread')
+OF_A_THREAD = ('usual_size()::size', 'team_size()::size', 'place()::here', 'look_for_neighbours(headroom::team::SpinRule&)::before', 'mode_of_thread', 'known_texts')
 # Shared on purpose, each with a lock or atomics.
 SHARED = ('account()::instance', 'the_team()::team')
 # Not part of the public API: the command line, report pages and the load generator; and CUDA's libraries.
