@@ -46,6 +46,7 @@ RECORDS = [
     ('compare_bert_zen3.json', of_comparison, 'BERT-base in fp32 on a Zen 3; profiled before each run'),
     ('compare_bf16_amx.json', of_comparison, 'SmolLM2-135M in bf16-mixed with AMX; profiled before each run'),
     ('compare_fp32_amx.json', of_comparison, 'the same in fp32'),
+    ('compare_medium_amx.json', of_comparison, 'the same in fp32 with products in bf16 parts'),
     ('compare_lora_amx.json', of_comparison, 'adapters with AMX; profiled before each run'),
     ('compare_qlora_amx.json', of_comparison, 'adapters over an nf4 base with AMX; profiled before each run'),
     ('compare_2048.json', of_comparison, 'one sequence of 2048; profiled once'),
