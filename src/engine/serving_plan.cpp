@@ -58,12 +58,15 @@ void check_serving_precision(const InferenceOptions& options) {
 void note_wider(const InferenceOptions& options, const ModelFiles& model, const Notes& notes) {
   if (!notes || find_precision(options.techniques.precision)) return;
   const std::string stored = model.config.dtype();
-  for (const Precision& narrow : {kBf16TruePrecision, kFp16TruePrecision})
-    if (stored == (narrow.narrow == DType::bf16 ? "bfloat16" : "float16"))
+  for (const Precision& narrow : {kBf16TruePrecision, kFp16TruePrecision}) {
+    TechniqueOptions named;
+    named.precision = narrow.word;
+    if (stored == master_dtype(named))
       notes(
           fmt::format("the model's dtype is {}, and it is computed in fp32: with --precision {} its dense weights and "
                       "the KV pool take half the bytes",
                       stored, narrow.word));
+  }
 }
 
 // No kernel reads both narrow types.

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "ops/cpu/avx512_vnni.h"
 #include "ops/cpu/int8_codes.h"
 
-namespace headroom::byte_strips {
-
 #ifdef HEADROOM_HAS_AVX512
+
+namespace headroom::byte_strips {
 namespace {
 
 constexpr int64_t kPartBytes = kLanes * kStep;  // of sixteen lanes and 64 steps
@@ -197,14 +196,6 @@ void finish(const Int8Tile& tile) {
   if (tile.cols > kLanes) finish_half(tile, kLanes);
 }
 
-#else
-
-PackStrips pack_rows() { throw InternalError("no AVX-512 VNNI on this machine"); }
-PackStrips pack_quads() { throw InternalError("no AVX-512 VNNI on this machine"); }
-PackStrips pack_raised_rows() { throw InternalError("no AVX-512 VNNI on this machine"); }
-PackStrips pack_quads_and_sums() { throw InternalError("no AVX-512 VNNI on this machine"); }
-void finish(const Int8Tile&) { throw InternalError("no AVX-512 VNNI on this machine"); }
+}  // namespace headroom::byte_strips
 
 #endif
-
-}  // namespace headroom::byte_strips

@@ -1,5 +1,6 @@
 // Strips of 32 lanes of 8-bit codes as bytes, for AMX tiles and AVX-512 VNNI: parts of 64 steps, each in two halves of
-// sixteen lanes. A half of A is [lane][step], one of B [four steps][lane]. All need AVX-512 VNNI.
+// sixteen lanes. A half of A is [lane][step], one of B [four steps][lane]. All need AVX-512 VNNI, and
+// are only there where the compiler knows it.
 #pragma once
 
 #include "ops/cpu/int8_product.h"

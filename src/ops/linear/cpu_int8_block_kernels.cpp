@@ -155,14 +155,13 @@ void few(const CodedRows& rows, const CodedOuts& weight, int64_t column, const B
 template <int kBits>
 void widen(const CodedOuts& weight, int64_t column, int64_t first, int64_t last, int16_t* to) {
   const I16 d;
-  for (int64_t i = 0; i < kPieceOuts; ++i, to += kPieceBlocks * kCodesBlock) {
-    const uint8_t* const codes = weight.codes + std::min(column + i, weight.outs - 1) * weight.row_bytes;
+  const OutRows<kPieceOuts, false> outs(weight, column);
+  for (int64_t i = 0; i < kPieceOuts; ++i, to += kPieceBlocks * kCodesBlock)
     for (int64_t block = first; block < last; ++block) {
-      const uint8_t* const from = codes + block * kBlockBytes<kBits>;
+      const uint8_t* const from = outs.codes(i) + block * kBlockBytes<kBits>;
       hn::Store(codes_at<kBits>(from, 0), d, to + (block - first) * kCodesBlock);
       hn::Store(codes_at<kBits>(from, 1), d, to + (block - first) * kCodesBlock + kPairs);
     }
-  }
 }
 
 using Tile = hn::CappedTag<int32_t, kTileRows>;
@@ -230,10 +229,10 @@ void multiply_tile(const CodedRows& rows, int64_t tile, const CodedOuts& weight,
                    int64_t last, const int16_t* piece, const BlockSums& out) {
   const auto* const codes = reinterpret_cast<const int32_t*>(rows.codes) + tile * rows.blocks * kPairs * kTileRows;
   const float* const row_scales = rows.scales + tile * rows.blocks * kTileRows;
+  const OutRows<kPieceOuts, false> outs(weight, column);
   for (int64_t i = 0; i < kPieceOuts; i += kOuts) {
     BlockScales scales;
-    for (int64_t out = 0; out < kOuts; ++out)
-      scales.outs[out] = weight.scales + std::min(column + i + out, weight.outs - 1) * weight.row_scales;
+    for (int64_t out = 0; out < kOuts; ++out) scales.outs[out] = outs.scales(i + out);
     const BlockSums sums{out.sums + tile * kTileRows + i * out.column_step, out.row_step, out.column_step};
     for (int64_t block = first; block < last; ++block) {
       scales.rows = row_scales + block * kTileRows;

@@ -109,13 +109,12 @@ template <int kBits>
 HEADROOM_AMX_INT8 TileColumns columns_at(const CodedOuts& weight, int64_t column, int64_t first, int64_t last,
                                          uint8_t* piece) {
   constexpr int64_t kBlockBytes = kCodesBlock * kBits / 8;
-  const auto at = [&](int64_t i) { return std::min(column + i, weight.outs - 1); };
+  const OutRows<kTileRows, false> outs(weight, column);
   TileColumns columns;
   columns.shared = weight.shared;
-  for (int64_t i = 0; i < kTileRows; ++i)
-    columns.scales[static_cast<size_t>(i)] = weight.scales + at(i) * weight.row_scales;
+  for (int64_t i = 0; i < kTileRows; ++i) columns.scales[static_cast<size_t>(i)] = outs.scales(i);
   if (kBits == 8 && column + kTileRows <= weight.outs) {
-    columns.codes = weight.codes + column * weight.row_bytes + first * kBlockBytes;
+    columns.codes = outs.codes(0) + first * kBlockBytes;
     columns.stride = weight.row_bytes;
     return columns;
   }
@@ -123,7 +122,7 @@ HEADROOM_AMX_INT8 TileColumns columns_at(const CodedOuts& weight, int64_t column
   columns.stride = kPieceBlocks * kCodesBlock;
   for (int64_t i = 0; i < kTileRows; ++i)
     for (int64_t block = first; block < last; ++block) {
-      const uint8_t* const from = weight.codes + at(i) * weight.row_bytes + block * kBlockBytes;
+      const uint8_t* const from = outs.codes(i) + block * kBlockBytes;
       auto* const to = reinterpret_cast<__m256i*>(piece + i * columns.stride + (block - first) * kCodesBlock);
       if constexpr (kBits == 8)
         _mm256_storeu_si256(to, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));

@@ -219,10 +219,10 @@ HEADROOM_AVX512_VNNI void few(const CodedRows& rows, const CodedOuts& weight, in
 // columns after the last repeat it.
 template <int kBits>
 HEADROOM_AVX512_VNNI void raise(const CodedOuts& weight, int64_t column, int64_t first, int64_t last, uint8_t* to) {
-  for (int64_t i = 0; i < kPieceOuts; ++i, to += kPieceBlocks * kCodesBlock) {
-    const uint8_t* const codes = weight.codes + std::min(column + i, weight.outs - 1) * weight.row_bytes;
+  const OutRows<kPieceOuts, false> outs(weight, column);
+  for (int64_t i = 0; i < kPieceOuts; ++i, to += kPieceBlocks * kCodesBlock)
     for (int64_t block = first; block < last; ++block) {
-      const uint8_t* const from = codes + block * kBlockBytes<kBits>;
+      const uint8_t* const from = outs.codes(i) + block * kBlockBytes<kBits>;
       auto* const block_to = reinterpret_cast<__m256i*>(to + (block - first) * kCodesBlock);
       if constexpr (kBits == 8)
         _mm256_store_si256(block_to, _mm256_xor_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)),
@@ -230,7 +230,6 @@ HEADROOM_AVX512_VNNI void raise(const CodedOuts& weight, int64_t column, int64_t
       else
         _mm256_store_si256(block_to, raised_nibbles(from));
     }
-  }
 }
 
 // Adds a block of sixteen columns and a tile to their f32 sums. `x`: the block of the tile; `outs`: that of the first
@@ -264,8 +263,8 @@ HEADROOM_AVX512_VNNI void multiply_columns(const CodedRows& rows, const CodedOut
                                            int64_t first, int64_t last, const uint8_t* piece, const BlockSums& out) {
   const ByteRows bytes(rows);
   const float* scales[kLanes];
-  for (int64_t i = 0; i < kLanes; ++i)
-    scales[i] = weight.scales + std::min(column + i, weight.outs - 1) * weight.row_scales;
+  const SixteenOuts<false> outs(weight, column);
+  for (int64_t i = 0; i < kLanes; ++i) scales[i] = outs.scales(i);
   for (int64_t row = 0; row < rows.rows; row += kTileRows) {
     const int8_t* const codes = bytes.codes + row / kTileRows * bytes.stride;
     const BlockSums sums{out.sums + row, out.row_step, out.column_step};
