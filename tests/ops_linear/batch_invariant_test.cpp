@@ -112,6 +112,19 @@ TEST(BatchInvariant, LongRowsInParts) {
   expect_rows_alone({codes.codes, codes.decoded, true}, DType::bf16, DType::f32, true, true, kCounts);
 }
 
+// More rows than tiles keep the sums of, over several slices of the depth, the last of which is short.
+TEST(BatchInvariant, ManyRowsInSlices) {
+  constexpr int64_t kCounts[] = {33, 64, 81, 289, 300};
+  for (const int64_t ins : {64, 352, 672, 832})
+    for (const DType y : {DType::bf16, DType::f32}) {
+      SCOPED_TRACE(fmt::format("{} elements, y {}", ins, dtype_name(y)));
+      const Tensor weight = Tensor::random(DType::bf16, {85, ins}, 2, 0.1);
+      expect_rows_alone({weight, weight, true}, DType::bf16, y, true, true, kCounts);
+      const Coded codes = coded(Tensor::random(DType::f32, {85, ins}, 2, 0.1), kInt4);
+      expect_rows_alone({codes.codes, codes.decoded, true}, DType::bf16, y, true, true, kCounts);
+    }
+}
+
 TEST(BatchInvariant, RowsOfCodedWeights) {
   const Storage per_row{256, 8, DType::f32, CodeTable::integer};
   for (const Storage& storage : {kNf4, kDoubled, kFp4, kInt4, kInt4Wide, kInt8Groups, per_row})

@@ -6,6 +6,7 @@
 #include "base/threads.h"
 #include "ops/cpu/amx.h"
 #include "ops/cpu/amx_split.h"
+#include "ops/cpu/amx_walk.h"
 #include "ops/cpu/avx512_bf16.h"
 #include "ops/cpu/blocked_matmul.h"
 #include "ops/cpu/thin_matmul.h"
@@ -20,6 +21,7 @@ using amx::kStepBytes;
 using amx::kTileBytes;
 using amx::multiply_step;
 using amx::SplitBlock;
+using amx::Walk;
 
 // How operands are loaded: 32 numbers from memory, those in `mask`, as bf16 words.
 struct Words {
@@ -200,39 +202,6 @@ HEADROOM_AMX void pack_split_b(const PackCall& call) {
     call.depth_major ? amx::split_pairs<kParts>(block, to) : amx::split_column_pairs<kParts>(block, to);
   });
 }
-
-// Prefetches the lines of a region, a few at each of `steps`.
-class Walk {
- public:
-  Walk(const NearLines& region, int64_t steps)
-      : at_(region.at), stride_(region.stride), lines_(region.lines), rows_(region.rows), left_(region.rows) {
-    per_step_ = (region.count() + steps - 1) / steps;
-  }
-
-  template <int kWritten, int kCache>
-  HEADROOM_AMX void step() {
-    for (int64_t i = 0; i < per_step_ && left_ > 0; ++i) {
-      __builtin_prefetch(at_ + 64 * line_, kWritten, kCache);
-      if (++line_ < lines_) continue;
-      line_ = 0;
-      at_ += stride_;
-      --left_;
-    }
-  }
-
-  // Starts again, `bytes` bytes after the previous beginning.
-  void go_on(int64_t bytes) {
-    if (rows_ == 0) return;
-    at_ += bytes - (rows_ - left_) * stride_;
-    line_ = 0;
-    left_ = rows_;
-  }
-
- private:
-  const std::byte* at_;
-  int64_t stride_, lines_, rows_, left_;
-  int64_t per_step_ = 0, line_ = 0;
-};
 
 // 16 sums of a row, with bias and addend.
 HEADROOM_AMX inline __m512 finished(const FinishCall& call, int64_t row, int64_t col, __mmask16 mask) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "ops/cpu/matmul.h"
+#include "ops/cpu/near_lines.h"
 
 namespace headroom {
 
@@ -21,15 +22,6 @@ struct PackCall {
   std::byte* to = nullptr;
   int64_t strip_bytes = 0;
   DType rounds = DType::f32;  // f32 is rounded to this type by kernels that would otherwise pack it unchanged
-};
-
-// Memory to prefetch while a tile is computed: `lines` cache lines of each row.
-struct NearLines {
-  const std::byte* at = nullptr;
-  int64_t stride = 0;  // bytes between rows
-  int64_t rows = 0;
-  int64_t lines = 0;
-  int64_t count() const { return rows * lines; }
 };
 
 // c = sum [+ bias] [+ addend] for a tile of rows x cols, rounded to c's dtype.

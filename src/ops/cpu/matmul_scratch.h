@@ -57,20 +57,21 @@ struct TileTraits {
   int64_t depth_unit = 1;     // packed depth is a multiple of this
   int64_t element_bytes = 4;  // of packed operands
   bool reads_a_in_place = false;
-  int64_t packed_bytes = 0;         // largest packed block of B: a good part of the L2 cache
+  int64_t packed_bytes = 0;         // largest packed block of B, with strips_beside: a good part of the L2 cache
   int64_t strips_bytes = 0;         // largest group of strips of a transposed A that are packed together
   int64_t depth_most = 2048;        // largest depth of a packed block
   int64_t depth_transposed = 1024;  // the same when A is transposed
   int64_t depth_step = 320;         // a strip of A of this depth stays in the L1 cache
+  int64_t strips_beside = 0;        // strips of A that the L2 cache holds too: those in use, and what is prefetched
 };
 
-constexpr TileTraits kAmxTile{32, 32, 32, 2, true, 5 << 18, 1 << 19, 2048, 512, 576};
+constexpr TileTraits kAmxTile{32, 32, 32, 2, true, 3 << 19, 1 << 19, 2048, 512, 576, 4};
 // f32 operands, Multiply::bf16
-constexpr TileTraits kAmxRoundedTile{32, 32, 32, 2, false, 5 << 18, 1 << 19, 2048, 512, 576};
+constexpr TileTraits kAmxRoundedTile{32, 32, 32, 2, false, 3 << 19, 1 << 19, 2048, 512, 576, 4};
 // f32 operands, Multiply::bf16x3
-constexpr TileTraits kAmxSplitTile{32, 32, 32, 4, false, 5 << 18, 1 << 19, 1024, 192, 288};
+constexpr TileTraits kAmxSplitTile{32, 32, 32, 4, false, 3 << 19, 1 << 19, 1024, 192, 288, 4};
 // f32 operands, Multiply::full
-constexpr TileTraits kAmxExactTile{32, 32, 32, 6, false, 5 << 18, 1 << 19, 576, 128, 96};
+constexpr TileTraits kAmxExactTile{32, 32, 32, 6, false, 3 << 19, 1 << 19, 576, 128, 96, 4};
 constexpr TileTraits kSimdTile{12, 32, 1, 4, false, 1 << 20};
 // f32 operands, Multiply::bf16x3: each is packed as two numbers
 constexpr TileTraits kSimdSplitTile{12, 32, 1, 8, false, 1 << 20, 0, 1024, 512, 160};
@@ -150,7 +151,8 @@ inline MatmulBlocks cut_matmul(const MatmulSpec& spec, const TileTraits& tile, i
   blocks.low_rank = align_up(spec.low_rank, tile.depth_unit);
   const int64_t packed_depth = blocks.depth_block + blocks.low_rank;
   const int64_t strip = packed_depth * tile.cols * tile.element_bytes;
-  blocks.col_block = even_piece(blocks.cell_cols, tile.packed_bytes / strip);
+  const int64_t beside = tile.strips_beside * tile.rows * packed_depth * tile.element_bytes;
+  blocks.col_block = even_piece(blocks.cell_cols, (tile.packed_bytes - beside) / strip);
   blocks.row_block = blocks.cell_rows;
   int64_t kept_rows = 1;
   if (spec.result != DType::f32 && blocks.depth_block < depth) {
