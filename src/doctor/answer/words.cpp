@@ -55,7 +55,8 @@ constexpr std::array<std::string_view, 12> kProgram = {"train",    "epoch",     
 constexpr std::string_view kHostMemory =
     "cpu内存|cpu 内存|cpu memory|cpu ram|process memory|host memory|system ram|system memory|main "
     "memory|主机内存|系统内存|物理内存|"
-    "ram$|メインメモリ|システムメモリ|memoryerror|cannot allocate memory|pcが固ま|データを全部|メモリに載せ|pc "
+    "free -h|free -g|free -m|ram$|メインメモリ|システムメモリ|memoryerror|cannot allocate "
+    "memory|pcが固ま|データを全部|メモリに載せ|pc "
     "freezes|computer freezes|machine freezes|"
     "死机|电脑卡死";
 constexpr std::string_view kSharedMemory = "共享内存|共用内存|共有メモリ|shared memory|/dev/shm|shm-size|shm_size|shm$";

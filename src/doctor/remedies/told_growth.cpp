@@ -25,14 +25,15 @@ constexpr std::string_view kFewSteps =
     "after a few iterations";
 // What does not grow, or no longer.
 constexpr std::string_view kSteady =
-    "no new peak|no further|not grow|n't "
+    "up and down|no new peak|no further|not grow|n't "
     "grow|not increas|n't increas|no increase|stays the same|stays constant|"
     "is constant|is stable|stays stable|不再增|不增长|不会增|很稳定|稳定在|増えな|一定のまま";
 constexpr std::string_view kGoesWrong =
     "problem|error|memoryerror|crash|fail|out of|oom$|dies|killed|报错|出错|崩|爆|不足|不够|溢出|不夠|落ち|エラー|不足";
 
 constexpr std::string_view kGrowing =
-    "grows each|grows every|grows per|grows after each|grows with each|grows with every|increases each|"
+    "increases along with|increase along with|grows along with|rises along with|grows each|grows every|grows per|grows "
+    "after each|grows with each|grows with every|increases each|"
     "creep up|creeps up|creeping up|crept up|increases with each|increases per|climbs from|climbs to|一直在增加|keeps "
     "increasing|keeps growing|memory "
     "leak|usage "

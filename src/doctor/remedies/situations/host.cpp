@@ -32,6 +32,7 @@ constexpr std::string_view kLoads =
 constexpr std::string_view kRanks =
     "sending process|killing subprocess|local_rank|torchrun|deepspeed|fsdp|accelerate launch";
 // Every rank, or one process.
+bool training_on_host(const CaseView& view) { return host_ran_out(view) && view.training(); }
 bool loading_on_host(const CaseView& view) { return host_ran_out(view) && !view.log_says(kLoads).empty(); }
 bool loading_into_host(const CaseView& view) {
   // A server reads it in its own way, and a pod has no swap.
@@ -460,6 +461,11 @@ constexpr Situation kSituations[] = {
       {"lean-load",
        "less at once: data read piece by piece (mmap, streaming, generators), a model with low_cpu_mem_usage=True"}},
      host_alone},
+    {"batches_of_keras",
+     "batches lie in host memory, and without a GPU what the layers keep of them too",
+     training_on_host,
+     {{log, 0.69, "keras|model.fit|fit_generator"}},
+     {{"micro-batch", "a smaller batch_size: half of it, then a quarter"}}},
     {"host_of_a_desktop",
      "on somebody's own machine the browser, the IDE and earlier sessions hold host memory too",
      host_ran_out,

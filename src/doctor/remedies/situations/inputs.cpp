@@ -191,6 +191,10 @@ constexpr std::string_view kVisionLanguage =
 constexpr std::string_view kFewerPixels =
     "smaller images: max_pixels of the processor (Qwen-VL: max_pixels=602112; ms-swift: MAX_PIXELS=602112; "
     "LLaMA-Factory: image_max_pixels; unsloth's collator: resize), fewer tiles (InternVL, LLaVA)";
+Evidence video_of_tokens(const CaseView& view) {
+  const std::string_view model = view.log_says(kVisionLanguage), video = video_word(view);
+  return model.empty() || video.empty() ? Evidence{} : Evidence{0.87, fmt::format("`{}` in the log", video)};
+}
 // The limit was set and did not help.
 Evidence limit_in_vain(const CaseView& view) {
   const std::string_view limit = view.log_says("max_pixels|max pixels|image_max_pixels|min_pixels");
@@ -384,6 +388,15 @@ constexpr Situation kSituations[] = {
      training_on_pixels,
      {{either, 0.84, kVisionLanguage}},
      {{"input-size", kFewerPixels}, {"micro-batch"}, {"checkpointing"}, {"shard"}}},
+    {"frames_of_a_vision_language_model",
+     "every frame of a video becomes as many tokens as it has pixels for: their number decides",
+     predicting_on_device,
+     {},
+     {{"fewer-images",
+       "fewer frames: \"nframes\" or \"max_frames\" of the video (qwen-vl-utils), num_frames or max_frames of the "
+       "processor, a lower fps"},
+      {"input-size", kFewerPixels}},
+     video_of_tokens},
     {"pixels_in_a_prompt",
      "every image becomes as many tokens as it has pixels for: a large photograph is thousands of them",
      predicting_only,
