@@ -43,24 +43,38 @@ struct NextSlice {
   HEADROOM_AMX_INLINE void step(int64_t) { lines.step<0, 2>(); }
 };
 
-// sums[column tile][tile of x] of a slice, onto those of the slices before it. In slices x passes the first-level cache
-// by.
+// Tiles 0-3: sums[column tile][tile of x], `pair` bytes from column to column.
+template <int kColumnTiles, int kRowTiles>
+HEADROOM_AMX_INLINE inline void clear_sums() {
+  _tile_zero(0);
+  if constexpr (kRowTiles > 1) _tile_zero(1);
+  if constexpr (kColumnTiles > 1) _tile_zero(2);
+  if constexpr (kColumnTiles > 1 && kRowTiles > 1) _tile_zero(3);
+}
+
+template <int kColumnTiles, int kRowTiles>
+HEADROOM_AMX_INLINE inline void load_sums(const float* sums, int64_t pair) {
+  _tile_loadd(0, sums, pair);
+  if constexpr (kRowTiles > 1) _tile_loadd(1, sums + kTileSums, pair);
+  if constexpr (kColumnTiles > 1) _tile_loadd(2, sums + kRowTiles * kTileSums, pair);
+  if constexpr (kColumnTiles > 1 && kRowTiles > 1) _tile_loadd(3, sums + 3 * kTileSums, pair);
+}
+
+template <int kColumnTiles, int kRowTiles>
+HEADROOM_AMX_INLINE inline void store_sums(float* sums, int64_t pair) {
+  _tile_stored(0, sums, pair);
+  if constexpr (kRowTiles > 1) _tile_stored(1, sums + kTileSums, pair);
+  if constexpr (kColumnTiles > 1) _tile_stored(2, sums + kRowTiles * kTileSums, pair);
+  if constexpr (kColumnTiles > 1 && kRowTiles > 1) _tile_stored(3, sums + 3 * kTileSums, pair);
+}
+
+// Adds the products of a slice to the sums of those before it. In slices x passes the first-level cache by.
 template <int kColumnTiles, int kRowTiles, bool kInSlices, typename Ahead>
 HEADROOM_AMX_INLINE inline void multiply(const uint16_t* w, int64_t ins, const TiledRows& rows, const Slice& slice,
                                          Ahead& ahead, float* sums) {
   const int64_t stride = ins * 2, pair = rows.pair_bytes;
   const std::byte* x = rows.x + slice.first / kTileStep * rows.step_bytes();
-  if (slice.first == 0) {
-    _tile_zero(0);
-    if constexpr (kRowTiles > 1) _tile_zero(1);
-    if constexpr (kColumnTiles > 1) _tile_zero(2);
-    if constexpr (kColumnTiles > 1 && kRowTiles > 1) _tile_zero(3);
-  } else {
-    _tile_loadd(0, sums, pair);
-    if constexpr (kRowTiles > 1) _tile_loadd(1, sums + kTileSums, pair);
-    if constexpr (kColumnTiles > 1) _tile_loadd(2, sums + kRowTiles * kTileSums, pair);
-    if constexpr (kColumnTiles > 1 && kRowTiles > 1) _tile_loadd(3, sums + 3 * kTileSums, pair);
-  }
+  slice.first == 0 ? clear_sums<kColumnTiles, kRowTiles>() : load_sums<kColumnTiles, kRowTiles>(sums, pair);
   for (int64_t i = slice.first; i < slice.last; i += kTileStep, x += rows.step_bytes()) {
     ahead.step(i);
     if constexpr (kInSlices) {
@@ -84,10 +98,7 @@ HEADROOM_AMX_INLINE inline void multiply(const uint16_t* w, int64_t ins, const T
       if constexpr (kRowTiles > 1) _tile_dpbf16ps(3, 7, 5);
     }
   }
-  _tile_stored(0, sums, pair);
-  if constexpr (kRowTiles > 1) _tile_stored(1, sums + kTileSums, pair);
-  if constexpr (kColumnTiles > 1) _tile_stored(2, sums + kRowTiles * kTileSums, pair);
-  if constexpr (kColumnTiles > 1 && kRowTiles > 1) _tile_stored(3, sums + 3 * kTileSums, pair);
+  store_sums<kColumnTiles, kRowTiles>(sums, pair);
   amx::order_memory();
 }
 
