@@ -12,9 +12,9 @@ namespace {
 constexpr int64_t kBlock = 2 * kTileLanes;  // rows of x, or columns, that are multiplied together
 
 // More rows of x than a block: columns are multiplied by all of them in slices of the depth, which stay in the
-// first-level cache. Between slices the sums of kHeldRows rows are kept.
+// first-level cache. Between slices the sums of kKeptRows rows are kept.
 constexpr int64_t kSlice = 256;  // elements, about
-constexpr int64_t kHeldRows = 256;
+constexpr int64_t kKeptRows = 256;
 constexpr int64_t kBlockSums = kBlock * kBlock;
 
 // A part of the depth.
@@ -159,21 +159,21 @@ HEADROOM_AMX_INLINE inline NearLines behind_slice(const RowProduct& call, const 
 // The same of more rows than a block. `end`: of the range of columns.
 template <typename R, int kColumnTiles>
 HEADROOM_AMX void columns_in_slices(const RowProduct& call, int64_t out, int64_t columns, int64_t end) {
-  alignas(64) float sums[kHeldRows / kBlock * kBlockSums];
+  alignas(64) float sums[kKeptRows / kBlock * kBlockSums];
   const auto* const w = static_cast<const uint16_t*>(call.w) + out * call.ins;
   const bool more = out + 2 * kColumnTiles * kTileLanes <= end;
   const int64_t step = slice_of(call.ins);
-  for (int64_t held = 0; held < call.rows; held += kHeldRows) {
-    const int64_t rows_end = std::min(call.rows, held + kHeldRows), blocks = (rows_end - held + kBlock - 1) / kBlock;
-    const auto sums_of = [&](int64_t row) { return sums + (row - held) / kBlock * kBlockSums; };
+  for (int64_t begin = 0; begin < call.rows; begin += kKeptRows) {
+    const int64_t rows_end = std::min(call.rows, begin + kKeptRows), blocks = (rows_end - begin + kBlock - 1) / kBlock;
+    const auto sums_of = [&](int64_t row) { return sums + (row - begin) / kBlock * kBlockSums; };
     for (int64_t first = 0; first < call.ins; first += step) {
       const Slice slice{first, std::min(call.ins, first + step)};
       const NearLines next = behind_slice<kColumnTiles>(call, w, slice, more && rows_end == call.rows);
       NextSlice ahead{amx::Walk(next, blocks * (slice.last - slice.first) / kTileStep)};
-      for (int64_t row = held; row < rows_end; row += kBlock)
+      for (int64_t row = begin; row < rows_end; row += kBlock)
         multiply_block<kColumnTiles, true>(call, w, Block(row, rows_end), slice, ahead, sums_of(row));
     }
-    for (int64_t row = held; row < rows_end; row += kBlock)
+    for (int64_t row = begin; row < rows_end; row += kBlock)
       finish_block<R, kColumnTiles>(call, Block(row, rows_end), out, columns, sums_of(row), [](int, int64_t) {});
   }
 }

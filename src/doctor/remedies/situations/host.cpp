@@ -25,6 +25,7 @@ bool reinforced_on_host(const CaseView& view) {
   return host_ran_out(view) &&
          (!view.reinforcement_library().empty() || !view.setup_says("enable_sleep|adam_offload").empty());
 }
+bool training_on_host(const CaseView& view) { return host_ran_out(view) && view.training(); }
 constexpr std::string_view kLoads =
     "loads the|every rank|each rank|every process|each process|loading checkpoint shards|loading model|loading "
     "pipeline|load the model|loading the model|from_pretrained|"
@@ -32,7 +33,6 @@ constexpr std::string_view kLoads =
 constexpr std::string_view kRanks =
     "sending process|killing subprocess|local_rank|torchrun|deepspeed|fsdp|accelerate launch";
 // Every rank, or one process.
-bool training_on_host(const CaseView& view) { return host_ran_out(view) && view.training(); }
 bool loading_on_host(const CaseView& view) { return host_ran_out(view) && !view.log_says(kLoads).empty(); }
 bool loading_into_host(const CaseView& view) {
   // A server reads it in its own way, and a pod has no swap.
